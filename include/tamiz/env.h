@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The outside world as a table of functions: files, directories, the lock, clocks, randomness. The
+ * store goes through one of these for everything, so that it can run on a simulated machine, in a
+ * browser, or on what the embedder has.
+ *
+ * Every function returns 0 or a negative errno (-ENOENT), unless it says otherwise. Paths are
+ * NUL-terminated bytes. Every function may be called from any thread; one file may be read by many
+ * threads at once and is written by one.
+ */
+#ifndef TAMIZ_ENV_H
+#define TAMIZ_ENV_H
+
+#include "tamiz/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    TAMIZ_OPEN_READ = 1,
+    TAMIZ_OPEN_WRITE = 2,
+    TAMIZ_OPEN_CREATE = 4,     /* must not exist yet: -EEXIST. Mode 0600, no symlink followed     */
+    TAMIZ_OPEN_DIRECT = 8,     /* around the page cache: offsets, sizes and buffers are multiples of
+                                  4096;     -EINVAL where the file system refuses     */
+    TAMIZ_OPEN_SEQUENTIAL = 16 /* a hint */
+};
+
+typedef struct tamiz_file_info {
+    uint64_t size;
+    uint64_t device, inode; /* who it really is, whatever its path */
+    bool is_directory;
+} tamiz_file_info;
+
+typedef struct tamiz_read_request {
+    void *file; /* as opened */
+    uint64_t offset;
+    void *buffer;
+    size_t size;
+    int64_t result; /* bytes read, or a negative errno */
+} tamiz_read_request;
+
+typedef struct tamiz_env_ops {
+    size_t struct_size;
+
+    int (*open)(void *ctx, const char *path, int flags, void **file);
+    int (*close)(void *ctx, void *file);
+    /* Bytes read, 0 at the end of the file, or a negative errno. Short only at the end. */
+    int64_t (*read)(void *ctx, void *file, uint64_t offset, void *buffer, size_t size);
+    /* All of it or a negative errno, after which the file's bytes from `offset` on are unknown. */
+    int (*write)(void *ctx, void *file, uint64_t offset, const void *data, size_t size);
+    int (*sync)(void *ctx,
+                void *file); /* data, and what is needed to read it back, survive a power cut */
+    int (*truncate)(void *ctx, void *file, uint64_t size);
+    int (*allocate)(void *ctx, void *file,
+                    uint64_t size); /* reserve room without changing the size; -ENOTSUP is fine */
+    int (*file_info)(void *ctx, void *file, tamiz_file_info *info);
+
+    int (*path_info)(void *ctx, const char *path, tamiz_file_info *info);
+    int (*list)(void *ctx, const char *directory, void (*each)(void *each_ctx, const char *name),
+                void *each_ctx);
+    int (*make_directory)(void *ctx,
+                          const char *path); /* mode 0700; -EEXIST where there is something */
+    int (*remove_directory)(void *ctx, const char *path);       /* empty ones only */
+    int (*rename)(void *ctx, const char *from, const char *to); /* replaces */
+    int (*link)(void *ctx, const char *from, const char *to);
+    int (*remove)(void *ctx, const char *path);
+    int (*sync_directory)(void *ctx, const char *path); /* its entries survive a power cut */
+
+    /* An exclusive lock on `path` (created where missing) for as long as *lock is held, also
+     * against other handles of this process. -EWOULDBLOCK where another has it; `holder` then gets
+     * words for who. */
+    int (*lock)(void *ctx, const char *path, void **lock, char *holder, size_t holder_size);
+    int (*unlock)(void *ctx, void *lock);
+
+    uint64_t (*wall_us)(void *ctx);      /* since 1970; may step */
+    uint64_t (*monotonic_ns)(void *ctx); /* never steps back */
+    void (*sleep_us)(void *ctx, uint64_t us);
+    int (*random)(void *ctx, void *buffer, size_t size);
+    uint64_t (*boot_id)(void *ctx); /* the same until the machine loses its memory; 0: not known */
+
+    /* Optional: many reads at once, answered when all are done. NULL: one after the other. */
+    void (*read_many)(void *ctx, tamiz_read_request *requests, size_t n);
+    /* Optional, words for "options": "io_uring", "pread". NULL: "read". */
+    const char *(*read_many_name)(void *ctx);
+} tamiz_env_ops;
+
+typedef struct tamiz_env {
+    const tamiz_env_ops *ops; /* outlives every store that uses it */
+    void *ctx;
+} tamiz_env;
+
+/* The real one. Static. */
+TAMIZ_API const tamiz_env *tamiz_env_posix(void);
+
+/* One in memory, empty: files and directories that vanish with it. NULL: out of memory. Freed after
+ * its last store. */
+TAMIZ_API tamiz_env *tamiz_env_memory_new(void);
+TAMIZ_API void tamiz_env_memory_free(tamiz_env *env);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

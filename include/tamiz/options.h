@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How a store behaves: one field a knob. TAMIZ_OPTIONS_INIT holds the defaults, so that 0 stays a
+ * value; every field can be set from text with tamiz_options_set, and its bounds are in the same
+ * table (src/db/options.c).
+ */
+#ifndef TAMIZ_OPTIONS_H
+#define TAMIZ_OPTIONS_H
+
+#include "tamiz/env.h"
+#include "tamiz/filter.h"
+#include "tamiz/trace.h"
+#include "tamiz/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum tamiz_compression {
+    TAMIZ_COMPRESSION_NONE,
+    TAMIZ_COMPRESSION_ZSTD,
+    TAMIZ_COMPRESSION_ZSTD_DICT
+} tamiz_compression;
+typedef enum tamiz_compaction {
+    TAMIZ_COMPACTION_OFF,
+    TAMIZ_COMPACTION_LEVELED,
+    TAMIZ_COMPACTION_TIERED,
+    TAMIZ_COMPACTION_LAZY
+} tamiz_compaction;
+typedef enum tamiz_sync_mode {
+    TAMIZ_SYNC_NONE,
+    TAMIZ_SYNC_INTERVAL,
+    TAMIZ_SYNC_ALWAYS
+} tamiz_sync_mode;
+typedef enum tamiz_filter_memory { TAMIZ_FILTER_UNIFORM, TAMIZ_FILTER_MONKEY } tamiz_filter_memory;
+
+enum { TAMIZ_LEVELS = 8 }; /* levels 0..7 */
+
+typedef struct tamiz_options {
+    size_t struct_size;
+    bool create_if_missing; /* make the store where there is none */
+    bool error_if_exists;   /* refuse one that is there   */
+    bool read_only;         /* no lock, nothing changes on disk         */
+    bool
+        direct_io; /* O_DIRECT for tables; where the file system refuses, buffered, with an event */
+    bool verify;   /* check a block's checksum when it is read   */
+    uint64_t memtable; /* bytes at which a memtable is sealed */
+    uint64_t cache;    /* bytes of the block cache, all keyspaces together; 0: no cache    */
+    uint64_t block;    /* bytes of a data block before compression    */
+    uint64_t table;    /* bytes at which a table is ended    */
+    tamiz_filter_policy filter;
+    tamiz_filter_memory filter_memory;
+    tamiz_compression compression[TAMIZ_LEVELS]; /* by level */
+    int compression_level[TAMIZ_LEVELS];         /* zstd's, 1..19         */
+    tamiz_compaction compaction;
+    uint32_t size_ratio;  /* each level is so many times larger than the one above  */
+    uint32_t level0_runs; /* runs in level 0 that start a compaction */
+    uint32_t level0_stop; /* runs in level 0 at which writers wait */
+    uint32_t threads;     /* background threads; 0: work is done inside calls and tamiz_step     */
+    tamiz_sync_mode sync; /* when the log reaches the disk */
+    uint32_t sync_interval_ms;
+    uint32_t max_open_files;   /* never exceeded; 0: by the process's limit   */
+    tamiz_event_log log;       /* events; the default is silence       */
+    const tamiz_env *env;      /* NULL: tamiz_env_posix()      */
+    tamiz_allocator allocator; /* resize NULL: libc */
+} tamiz_options;
+
+/* The defaults, struct_size set. */
+TAMIZ_API void tamiz_options_init(tamiz_options *options);
+
+/*
+ * Sets fields from text: "filter=blocked:10 cache=64MiB". Space or newline between settings; sizes
+ * take KiB, MiB, GiB or plain bytes. All or nothing: on TAMIZ_INVALID_ARGUMENT nothing changed, and
+ * the detail says "size_ratio=1: want 2..64".
+ */
+TAMIZ_API tamiz_status tamiz_options_set(tamiz_options *options, const char *text);
+
+/* All fields as text that tamiz_options_set reads back; *text is freed with tamiz_free. */
+TAMIZ_API tamiz_status tamiz_options_text(const tamiz_options *options, char **text);
+
+/* One line a knob, "name  meaning  bounds  default", for --help; *text is freed with tamiz_free. */
+TAMIZ_API tamiz_status tamiz_options_help(char **text);
+
+#define TAMIZ_OPTIONS_INIT                                                                         \
+    {                                                                                              \
+        sizeof(tamiz_options), true, false, false, false, true, UINT64_C(64) << 20,                \
+            UINT64_C(64) << 20, 4096, UINT64_C(32) << 20, {"blocked", 10, 0},                      \
+            TAMIZ_FILTER_UNIFORM,                                                                  \
+            {TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE,               \
+             TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE,               \
+             TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE},                                      \
+            {3, 3, 3, 3, 3, 3, 3, 3}, TAMIZ_COMPACTION_LEVELED, 10, 4, 12, 2, TAMIZ_SYNC_NONE, 0,  \
+            0, {NULL, NULL}, NULL,                                                                 \
+        {                                                                                          \
+            NULL, NULL                                                                             \
+        }                                                                                          \
+    }
+
+#ifdef __cplusplus
+}
+#endif
+#endif

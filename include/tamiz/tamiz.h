@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tamiz: an embeddable, ordered, persistent key-value store. A log-structured merge tree in which
+ * every sorted file carries its own filter, and no read touches the disk before the filter was
+ * asked.
+ *
+ *     tamiz *db;
+ *     if (tamiz_open("words", NULL, &db) != TAMIZ_OK) { puts(tamiz_error_detail()); return 1; }
+ *     tamiz_put(db, "sieve", 5, "tamiz", 5, NULL);
+ *     void *value; size_t size;
+ *     if (tamiz_get(db, "sieve", 5, &value, &size, NULL) == TAMIZ_OK) { use(value, size);
+ * tamiz_free(value); } tamiz_close(db);
+ *
+ * Keys are 0 to 65,535 bytes, values 0 to 2^30 bytes, any bytes; the empty key is a key. Keys are
+ * ordered as memcmp orders them, a prefix first. A larger one is TAMIZ_INVALID_ARGUMENT.
+ *
+ * Threads: every call on a `tamiz` may be made from any thread at the same time, except
+ * tamiz_close. An iterator, a batch and a snapshot belong to one thread at a time. After fork(),
+ * the child's calls return TAMIZ_INVALID_ARGUMENT.
+ *
+ * Errors: below 0 is wrong, above 0 an ordinary "no". No call prints, aborts or installs handlers.
+ * On failure an out-parameter is empty. tamiz_error_detail() has the words.
+ */
+#ifndef TAMIZ_TAMIZ_H
+#define TAMIZ_TAMIZ_H
+
+#include "tamiz/filter.h"
+#include "tamiz/options.h"
+#include "tamiz/trace.h"
+#include "tamiz/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tamiz tamiz;                   /* one keyspace of an open store */
+typedef struct tamiz_batch tamiz_batch;       /* writes that happen together   */
+typedef struct tamiz_snapshot tamiz_snapshot; /* a moment to read at           */
+typedef struct tamiz_iter tamiz_iter;
+
+/* ---- opening
+ * -------------------------------------------------------------------------------------------------
+ */
+
+/*
+ * Opens the store in directory `path`; options NULL: the defaults. *db is NULL on failure. The
+ * parent directory must exist. TAMIZ_NOT_FOUND: no store and create_if_missing is false.
+ * TAMIZ_BUSY: open elsewhere; the detail names the holder. TAMIZ_CORRUPTION: damage that would lose
+ * acknowledged writes, nothing was changed. TAMIZ_NOT_SUPPORTED: newer format.
+ */
+TAMIZ_API tamiz_status tamiz_open(const char *path, const tamiz_options *options, tamiz **db);
+
+/* Stops background work and keeps all written data. NULL is fine. TAMIZ_BUSY with open iterators or
+ * snapshots: nothing closed. After any other status the handle is gone; an error says what could
+ * not be written. */
+TAMIZ_API tamiz_status tamiz_close(tamiz *db);
+
+/* Removes a store's own files and nothing else; the directory too if it is empty then. TAMIZ_BUSY:
+ * it is open. */
+TAMIZ_API tamiz_status tamiz_destroy(const char *path);
+
+/* The background's standing error, or OK. */
+TAMIZ_API tamiz_status tamiz_health(tamiz *db);
+
+/* With threads=0: does background work for about budget_us microseconds (at least one job if there
+ * is one); *more: some is left. */
+TAMIZ_API tamiz_status tamiz_step(tamiz *db, uint64_t budget_us, bool *more);
+
+typedef struct tamiz_report {
+    size_t struct_size;
+    uint64_t files, blocks, keys;              /* looked at                                     */
+    uint64_t damaged;                          /* finds                                         */
+    uint64_t lost_bytes;                       /* that could not be read                        */
+    void (*find)(void *ctx, const char *text); /* one line a find; may be NULL      */
+    void (*progress)(void *ctx, uint64_t done_bytes, uint64_t total_bytes); /* may be NULL */
+    void *ctx;
+} tamiz_report;
+#define TAMIZ_REPORT_INIT                                                                          \
+    {                                                                                              \
+        sizeof(tamiz_report), 0, 0, 0, 0, 0, NULL, NULL, NULL                                      \
+    }
+
+/* Reads every block of every table: checksums, order of keys, ranges, counts, and that no filter
+ * denies a member. TAMIZ_CORRUPTION where something was found; the report has the number. */
+TAMIZ_API tamiz_status tamiz_verify(tamiz *db, tamiz_report *report);
+
+/* ---- writing
+ * -------------------------------------------------------------------------------------------------
+ */
+
+typedef struct tamiz_write_options {
+    size_t struct_size;
+    bool sync;    /* durable when the call returns, and all that was acknowledged before it */
+    bool no_log;  /* not in the log: lost in a crash before the next flush                  */
+    bool no_wait; /* TAMIZ_BUSY instead of waiting for the background                       */
+} tamiz_write_options;
+#define TAMIZ_WRITE_OPTIONS_INIT                                                                   \
+    {                                                                                              \
+        sizeof(tamiz_write_options), false, false, false                                           \
+    }
+
+/* options NULL: defaults. TAMIZ_NO_SPACE: nothing of this write happened. TAMIZ_READ_ONLY: see
+ * tamiz_health. */
+TAMIZ_API tamiz_status tamiz_put(tamiz *db, const void *key, size_t key_size, const void *value,
+                                 size_t value_size, const tamiz_write_options *options);
+/* Deleting what is not there is TAMIZ_OK. */
+TAMIZ_API tamiz_status tamiz_delete(tamiz *db, const void *key, size_t key_size,
+                                    const tamiz_write_options *options);
+
+/* All or nothing, for readers and after a crash. The same key twice: the later one wins. */
+TAMIZ_API tamiz_batch *tamiz_batch_new(void); /* NULL: out of memory */
+TAMIZ_API tamiz_status tamiz_batch_put(tamiz_batch *batch, tamiz *keyspace, const void *key,
+                                       size_t key_size, const void *value, size_t value_size);
+TAMIZ_API tamiz_status tamiz_batch_delete(tamiz_batch *batch, tamiz *keyspace, const void *key,
+                                          size_t key_size);
+TAMIZ_API size_t tamiz_batch_count(const tamiz_batch *batch);
+TAMIZ_API void tamiz_batch_clear(tamiz_batch *batch);
+TAMIZ_API void tamiz_batch_free(tamiz_batch *batch); /* NULL is fine */
+TAMIZ_API tamiz_status
+tamiz_write(tamiz *db, tamiz_batch *batch,
+            const tamiz_write_options *options); /* the batch stays the caller's */
+
+/* Memtables to tables; returns once they are durable. */
+TAMIZ_API tamiz_status tamiz_flush(tamiz *db);
+/* All acknowledged writes that went through the log are durable when this returns. */
+TAMIZ_API tamiz_status tamiz_sync(tamiz *db);
+/* Merges all that overlaps [from, to) into one run; NULL: unbounded. Flushes first. */
+TAMIZ_API tamiz_status tamiz_compact(tamiz *db, const void *from, size_t from_size, const void *to,
+                                     size_t to_size);
+/* Merges one exact table, the index-th of its level in the order of tamiz_property "tables", one
+ * level down, with whatever the automatic picker would add to it. TAMIZ_NOT_FOUND: no such table.
+ * For tests and teaching. */
+TAMIZ_API tamiz_status tamiz_compact_table(tamiz *db, unsigned level, size_t index);
+
+/* ---- reading
+ * -------------------------------------------------------------------------------------------------
+ */
+
+typedef struct tamiz_read_options {
+    size_t struct_size;
+    const tamiz_snapshot *snapshot; /* NULL: now */
+    const void *lower; /* iterators: inclusive; NULL: unbounded                            */
+    size_t lower_size;
+    const void *upper; /* exclusive; a pointer with size 0 is the empty key */
+    size_t upper_size;
+    const void *prefix; /* only keys that begin so */
+    size_t prefix_size;
+    bool fill_cache;  /* keep the blocks that are read                                          */
+    bool use_filters; /* false: a filterless twin of this read                                  */
+    const tamiz_trace *trace; /* receives each step of this read; NULL: none */
+} tamiz_read_options;
+#define TAMIZ_READ_OPTIONS_INIT                                                                    \
+    {                                                                                              \
+        sizeof(tamiz_read_options), NULL, NULL, 0, NULL, 0, NULL, 0, true, true, NULL              \
+    }
+
+/* A copy; free it with tamiz_free. TAMIZ_NOT_FOUND leaves *value NULL. An empty value is a non-NULL
+ * buffer of size 0. */
+TAMIZ_API tamiz_status tamiz_get(tamiz *db, const void *key, size_t key_size, void **value,
+                                 size_t *value_size, const tamiz_read_options *options);
+/* No allocation; copies what fits into `buffer`, *value_size is the size of the whole value. */
+TAMIZ_API tamiz_status tamiz_get_into(tamiz *db, const void *key, size_t key_size, void *buffer,
+                                      size_t capacity, size_t *value_size,
+                                      const tamiz_read_options *options);
+/* One view for all n; each has its own status, value (tamiz_free it) and size. Returns the first
+ * error, else OK. */
+TAMIZ_API tamiz_status tamiz_multi_get(tamiz *db, size_t n, const void *const keys[],
+                                       const size_t key_sizes[], void *values[],
+                                       size_t value_sizes[], tamiz_status statuses[],
+                                       const tamiz_read_options *options);
+/* TAMIZ_OK or TAMIZ_NOT_FOUND, always right. */
+TAMIZ_API tamiz_status tamiz_exists(tamiz *db, const void *key, size_t key_size,
+                                    const tamiz_read_options *options);
+/* Memory only, never a device read for data; *maybe false is certain. */
+TAMIZ_API tamiz_status tamiz_may_contain(tamiz *db, const void *key, size_t key_size, bool *maybe,
+                                         const tamiz_read_options *options);
+
+/* A moment: reads with it see all that was acknowledged before and nothing after. Released before
+ * its store is closed. */
+TAMIZ_API tamiz_status tamiz_snapshot_take(tamiz *db, tamiz_snapshot **snapshot);
+TAMIZ_API void tamiz_snapshot_release(tamiz_snapshot *snapshot); /* NULL is fine */
+
+/* An iterator sees the store as it was when opened. It starts invalid: seek first. Stepping off
+ * either end, or an error, makes it invalid until the next seek; stepping an invalid iterator does
+ * nothing. */
+TAMIZ_API tamiz_status tamiz_iter_open(tamiz *db, const tamiz_read_options *options,
+                                       tamiz_iter **iter);
+TAMIZ_API void tamiz_iter_seek_first(tamiz_iter *iter);
+TAMIZ_API void tamiz_iter_seek_last(tamiz_iter *iter);
+TAMIZ_API void tamiz_iter_seek(tamiz_iter *iter, const void *key,
+                               size_t key_size); /* first key >= key */
+TAMIZ_API void tamiz_iter_seek_for_prev(tamiz_iter *iter, const void *key,
+                                        size_t key_size); /* last key <= key  */
+TAMIZ_API void tamiz_iter_next(tamiz_iter *iter);
+TAMIZ_API void tamiz_iter_prev(tamiz_iter *iter);
+TAMIZ_API bool tamiz_iter_valid(const tamiz_iter *iter);
+TAMIZ_API const void *tamiz_iter_key(const tamiz_iter *iter,
+                                     size_t *size); /* valid until the iterator moves */
+TAMIZ_API const void *tamiz_iter_value(const tamiz_iter *iter, size_t *size);
+TAMIZ_API tamiz_status
+tamiz_iter_status(const tamiz_iter *iter); /* an error ends validity and shows here */
+/* Internal entries that the last call touched: versions, tombstones and all. What a scan really
+ * costs. */
+TAMIZ_API uint64_t tamiz_iter_steps(const tamiz_iter *iter);
+TAMIZ_API void tamiz_iter_close(tamiz_iter *iter); /* NULL is fine */
+
+/* ---- seeing
+ * --------------------------------------------------------------------------------------------------
+ */
+
+/* Purposes of device reads and writes. */
+typedef struct tamiz_io_stats {
+    uint64_t reads, read_bytes, writes, write_bytes;
+} tamiz_io_stats;
+
+typedef struct tamiz_level_stats {
+    uint64_t tables, bytes, keys; /* now */
+    uint64_t filter_bytes; /* of the tables' filters, on disk                                  */
+    uint64_t tables_considered; /* tables whose range spans a key that was asked for */
+    uint64_t filter_probes;
+    uint64_t filter_negatives; /* probes avoided: "definitely absent" */
+    uint64_t filter_true_positives;
+    uint64_t filter_false_positives;
+    double filter_expected_false_positives; /* theory: each probe of an absent key counts its
+                                               filter's own rate */
+    uint64_t filter_unavailable; /* table read because its filter was missing, damaged or unknown */
+    uint64_t block_cache_hits, block_cache_misses;
+    uint64_t device_reads, device_read_bytes; /* data blocks */
+    uint64_t device_reads_avoided; /* estimate: device reads that a store without filters would have
+                                      made */
+    uint64_t device_reads_avoided_error; /* of the estimate, one standard deviation */
+} tamiz_level_stats;
+
+/* Counters since opening; always on. filter_negatives are probes avoided, device_reads_avoided are
+ * device reads that would have happened without filters: two numbers, never mixed. Measured rate:
+ * FP / (FP + TN). */
+typedef struct tamiz_stats {
+    size_t struct_size;
+    uint64_t gets, gets_found, memtable_hits;
+    tamiz_level_stats total;
+    tamiz_level_stats level[TAMIZ_LEVELS];
+    tamiz_io_stats data, index, filter, meta, log,
+        compaction; /* device reads and writes by purpose          */
+    uint64_t syncs;
+    uint64_t flushes, flush_bytes_in, flush_bytes_out;
+    uint64_t compactions, compaction_bytes_in, compaction_bytes_out;
+    uint64_t stalls, stall_us;
+    uint64_t cache_bytes, memtable_bytes,
+        table_memory_bytes; /* now: blocks cached; memtables; indexes and filters in memory */
+} tamiz_stats;
+#ifdef __cplusplus
+#define TAMIZ_STATS_INIT tamiz_stats_init_value()
+static inline tamiz_stats tamiz_stats_init_value(void)
+{
+    tamiz_stats stats = {};
+    stats.struct_size = sizeof stats;
+    return stats;
+}
+#else
+#define TAMIZ_STATS_INIT                                                                           \
+    {                                                                                              \
+        .struct_size = sizeof(tamiz_stats)                                                         \
+    }
+#endif
+
+/* stats->struct_size must be set (TAMIZ_STATS_INIT); fields beyond it are not written. */
+TAMIZ_API tamiz_status tamiz_stats_get(tamiz *db, tamiz_stats *stats);
+/* "levels", "tables", "stats", "stats.json", "stats.prometheus", "options". *text is freed with
+ * tamiz_free. */
+TAMIZ_API tamiz_status tamiz_property(tamiz *db, const char *name, char **text);
+/* One get, told as a story; *text is freed with tamiz_free. The get counts as one. */
+TAMIZ_API tamiz_status tamiz_explain(tamiz *db, const void *key, size_t key_size,
+                                     const tamiz_read_options *options, char **text);
+TAMIZ_API tamiz_status tamiz_explain_json(tamiz *db, const void *key, size_t key_size,
+                                          const tamiz_read_options *options, char **json);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

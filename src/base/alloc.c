@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+#define _DEFAULT_SOURCE /* madvise */
+#include "base/alloc.h"
+
+#include <stdlib.h>
+#include <string.h>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+enum { HUGE_FROM = 4 << 20, HUGE_PAGE = 2 << 20 };
+
+const struct alloc alloc_libc = {{NULL, NULL}};
+
+void *mem_resize(const struct alloc *a, void *p, size_t old_size, size_t new_size)
+{
+    if (a->hook.resize)
+        return a->hook.resize(a->hook.ctx, p, old_size, new_size ? new_size : 1);
+    return realloc(p, new_size ? new_size : 1);
+}
+
+void *mem_new(const struct alloc *a, size_t size)
+{
+    return mem_resize(a, NULL, 0, size);
+}
+
+void *mem_new_array(const struct alloc *a, size_t count, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes))
+        return NULL;
+    if (!a->hook.resize)
+        return calloc(count ? count : 1, size ? size : 1);
+    void *p = mem_new(a, bytes);
+    return p ? memset(p, 0, bytes) : NULL;
+}
+
+void mem_free(const struct alloc *a, void *p, size_t size)
+{
+    if (!p)
+        return;
+    if (a->hook.resize)
+        a->hook.resize(a->hook.ctx, p, size ? size : 1, 0);
+    else
+        free(p);
+}
+
+static void advise_huge(void *p, size_t size)
+{
+#if defined(__linux__)
+    if (size >= HUGE_FROM)
+        (void)madvise(p, size,
+                      MADV_HUGEPAGE); /* advice: a kernel without it loses nothing but speed */
+#else
+    (void)p;
+    (void)size;
+#endif
+}
+
+/* What an aligned piece takes from the hook: the piece, room to align it, and the way back to the
+ * start. */
+static size_t aligned_whole(size_t size, size_t alignment)
+{
+    return size + alignment + sizeof(void *);
+}
+
+void *mem_new_aligned(const struct alloc *a, size_t size, size_t alignment)
+{
+    if (size > SIZE_MAX / 2 || alignment > HUGE_PAGE)
+        return NULL;
+    if (size >= HUGE_FROM)
+        alignment = HUGE_PAGE;
+    uint8_t *whole = mem_new(a, aligned_whole(size, alignment));
+    if (!whole)
+        return NULL;
+    uint8_t *first = whole + sizeof(void *);
+    uint8_t *piece = first + (-(uintptr_t)first & (alignment - 1));
+    memcpy(piece - sizeof(void *), &whole, sizeof(void *));
+    advise_huge(piece, size);
+    return piece;
+}
+
+void mem_free_aligned(const struct alloc *a, void *p, size_t size, size_t alignment)
+{
+    if (!p)
+        return;
+    if (size >= HUGE_FROM)
+        alignment = HUGE_PAGE;
+    void *whole;
+    memcpy(&whole, (uint8_t *)p - sizeof(void *), sizeof(void *));
+    mem_free(a, whole, aligned_whole(size, alignment));
+}
+
+/* Before each handed-out buffer. A multiple of 16 bytes, so that the buffer keeps malloc's
+ * alignment. */
+struct handout {
+    tamiz_allocator hook;
+    size_t whole;
+    size_t reserved;
+};
+
+void *mem_handout(const struct alloc *a, size_t size)
+{
+    if (size > SIZE_MAX / 2)
+        return NULL;
+    struct handout *h = mem_new(a, sizeof *h + size);
+    if (!h)
+        return NULL;
+    *h = (struct handout){a->hook, sizeof *h + size, 0};
+    return h + 1;
+}
+
+void tamiz_free(void *buffer)
+{
+    if (!buffer)
+        return;
+    struct handout *h = (struct handout *)buffer - 1;
+    const struct alloc a = {h->hook};
+    mem_free(&a, h, h->whole);
+}
+
+char *mem_text(const struct alloc *a, const char *text)
+{
+    const size_t size = strlen(text) + 1;
+    char *copy = mem_new(a, size);
+    return copy ? memcpy(copy, text, size) : NULL;
+}
+
+void mem_free_text(const struct alloc *a, char *text)
+{
+    if (text)
+        mem_free(a, text, strlen(text) + 1);
+}

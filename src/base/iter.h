@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The seam of everything that can be walked in order: memtables, tables, runs, and the merge of
+ * many. An iterator yields versions (key, stamp, value) in version order: keys ascending, newest
+ * first; it shows tombstones and never hides them.
+ *
+ * The current version stands in the struct itself, so that looking at it costs no call. key and
+ * value are borrowed until the iterator moves. An error makes it invalid and stays in `status` (and
+ * in the op's record) until the next seek.
+ */
+#ifndef TAMIZ_BASE_ITER_H
+#define TAMIZ_BASE_ITER_H
+
+#include "base/key.h"
+#include "base/op.h"
+
+struct iter;
+
+struct iter_ops {
+    void (*seek_first)(struct iter *it);
+    void (*seek_last)(struct iter *it);
+    /* To the first version >= (key, stamp) in version order: stamp UINT64_MAX is before all
+     * versions of the key. */
+    void (*seek)(struct iter *it, struct slice key, uint64_t stamp);
+    /* To the last version < (key, stamp): stamp UINT64_MAX lands before the key, stamp 0 on its
+     * oldest version at most. */
+    void (*seek_before)(struct iter *it, struct slice key, uint64_t stamp);
+    void (*next)(struct iter *it);  /* only while valid */
+    void (*prev)(struct iter *it);  /* only while valid */
+    void (*close)(struct iter *it); /* frees it */
+};
+
+struct iter {
+    const struct iter_ops *ops;
+    struct op *op; /* of whoever walks; outlives the iterator */
+    bool valid;
+    tamiz_status status;
+    struct slice key;
+    uint64_t stamp;
+    struct slice value;
+};
+
+static inline void iter_seek_first(struct iter *it)
+{
+    it->ops->seek_first(it);
+}
+
+static inline void iter_seek_last(struct iter *it)
+{
+    it->ops->seek_last(it);
+}
+
+static inline void iter_seek(struct iter *it, struct slice key, uint64_t stamp)
+{
+    it->ops->seek(it, key, stamp);
+}
+
+static inline void iter_seek_before(struct iter *it, struct slice key, uint64_t stamp)
+{
+    it->ops->seek_before(it, key, stamp);
+}
+
+static inline void iter_next(struct iter *it)
+{
+    it->ops->next(it);
+}
+
+static inline void iter_prev(struct iter *it)
+{
+    it->ops->prev(it);
+}
+
+static inline void iter_close(struct iter *it)
+{
+    if (it)
+        it->ops->close(it);
+}
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One version of a key: the user's bytes, the sequence number of its write, and what kind of write
+ * it was. Sequence and kind travel as one integer, the stamp: sequence << 4 | kind. Versions of one
+ * key are ordered newest first: keys ascending by memcmp, then stamps descending.
+ */
+#ifndef TAMIZ_BASE_KEY_H
+#define TAMIZ_BASE_KEY_H
+
+#include "base/hash.h"
+#include "base/slice.h"
+
+enum kind {
+    KIND_DELETE = 0, /* a tombstone: no value lies at or below it */
+    KIND_PUT = 1,
+    /* 2..15: reserved for what the format may grow (expiring values, range deletes); a reader
+       refuses them */
+    KIND_LAST = KIND_PUT,
+};
+
+#define SEQ_MAX        ((UINT64_C(1) << 60) - 1)
+#define KEY_SIZE_MAX   65535u
+#define VALUE_SIZE_MAX (UINT32_C(1) << 30)
+
+static inline uint64_t stamp_of(uint64_t seq, enum kind kind)
+{
+    return seq << 4 | (uint64_t)kind;
+}
+
+static inline uint64_t stamp_seq(uint64_t stamp)
+{
+    return stamp >> 4;
+}
+
+static inline unsigned stamp_kind(uint64_t stamp)
+{
+    return (unsigned)(stamp & 15);
+}
+
+/* What a point read looks for: made once, used by every source. The key is borrowed for the
+ * operation. */
+struct lookup {
+    struct slice key;
+    uint64_t hash;
+    uint64_t stamp_max; /* versions above this are not visible */
+};
+
+static inline struct lookup lookup_make(struct slice key, uint64_t seq)
+{
+    return (struct lookup){key, hash_key(key), seq << 4 | 15};
+}
+
+/* Order of versions: key ascending, stamp descending. */
+static inline int version_compare(struct slice key_a, uint64_t stamp_a, struct slice key_b,
+                                  uint64_t stamp_b)
+{
+    const int order = slice_compare(key_a, key_b);
+    return order ? order : (stamp_a < stamp_b) - (stamp_a > stamp_b);
+}
+
+/* The shortest key k with a <= k < b, for fences: written to `out` (room for a.size), its size
+ * returned. a < b. */
+size_t key_separator(struct slice a, struct slice b, uint8_t *out);
+
+#endif

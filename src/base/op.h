@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What one operation carries down through the floors: the record of its first error, the counters
+ * it adds to, the trace it tells, and the memory it uses. A counter is a trace step with the sink
+ * switched off: op_step() does both, so that statistics and explanations come from the same line
+ * and cannot disagree.
+ */
+#ifndef TAMIZ_BASE_OP_H
+#define TAMIZ_BASE_OP_H
+
+#include <stdatomic.h>
+
+#include "base/alloc.h"
+#include "base/slice.h"
+#include "tamiz/options.h"
+#include "tamiz/trace.h"
+
+/* Written by one thread at a time, read by any: relaxed, and no locked instruction. */
+typedef _Atomic uint64_t counter;
+
+static inline void counter_add(counter *c, uint64_t n)
+{
+    atomic_store_explicit(c, atomic_load_explicit(c, memory_order_relaxed) + n,
+                          memory_order_relaxed);
+}
+
+static inline uint64_t counter_get(const counter *c)
+{
+    return atomic_load_explicit(c, memory_order_relaxed);
+}
+
+enum io_purpose { IO_DATA, IO_INDEX, IO_FILTER, IO_META, IO_LOG, IO_COMPACTION, IO_PURPOSES };
+
+struct io_counters {
+    counter reads, read_bytes, writes, write_bytes;
+};
+
+struct level_counters {
+    counter steps[TAMIZ_STEP_COUNT]; /* by kind of step */
+    counter true_positives;          /* filter said maybe, and the table knew the key          */
+    counter false_positives;         /* filter said maybe, and the table did not         */
+    counter expected_fp_1e9; /* sum of the probed filters' expected rates where the key was absent,
+                                × 1e9 */
+    counter device_read_bytes;
+    counter avoided; /* estimated device reads avoided                                         */
+    counter avoided_squares; /* sum of squared weights behind that estimate: its variance */
+};
+
+/* One thread's part of a store's statistics. All 64-bit counters, so that summing is a loop. */
+struct counters {
+    counter gets, gets_found, memtable_hits;
+    counter syncs, stalls, stall_us;
+    counter flushes, flush_bytes_in, flush_bytes_out;
+    counter compactions, compaction_bytes_in, compaction_bytes_out;
+    struct io_counters io[IO_PURPOSES];
+    struct level_counters memtables; /* steps with no level */
+    struct level_counters level[TAMIZ_LEVELS];
+};
+
+/* Adds each counter of `from` to `to`. */
+void counters_sum(struct counters *to, const struct counters *from);
+
+enum { OP_TEXT_MAX = 400 };
+
+struct op {
+    tamiz_status status; /* the first failure's, or TAMIZ_OK      */
+    int os_error;        /* its errno, or 0                       */
+    const struct alloc *alloc;
+    struct counters *count;   /* never NULL, owned by this operation while it runs */
+    const tamiz_trace *trace; /* NULL: nobody listens              */
+    char text[OP_TEXT_MAX];   /* valid where status is not OK       */
+};
+
+/* Leaves `text` as it is: an operation that does not fail pays nothing for it. */
+static inline void op_init(struct op *op, const struct alloc *alloc, struct counters *count)
+{
+    op->status = TAMIZ_OK;
+    op->os_error = 0;
+    op->alloc = alloc;
+    op->count = count;
+    op->trace = NULL;
+    op->text[0] = 0;
+}
+
+/* Where every error is born. Records status and text unless an earlier failure already told its
+ * story; returns `status`. */
+tamiz_status op_fail(struct op *op, tamiz_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4), cold));
+/* The same for a negative errno of `env`; ENOSPC and EDQUOT become TAMIZ_NO_SPACE, ENOMEM
+ * TAMIZ_OUT_OF_MEMORY, the rest TAMIZ_IO_ERROR. */
+tamiz_status op_fail_os(struct op *op, int error, const char *what, const char *path)
+    __attribute__((cold));
+tamiz_status op_fail_memory(struct op *op) __attribute__((cold));
+/* Forgets a failure that was dealt with, so that the next one is recorded. */
+void op_forgive(struct op *op);
+
+/* TRY(expr): leaves by the one label on what is wrong; an ordinary "no" flows on. Needs
+ * `tamiz_status st` and `done:`. */
+#define TRY(expr)                                                                                  \
+    do {                                                                                           \
+        st = (expr);                                                                               \
+        if (st < 0)                                                                                \
+            goto done;                                                                             \
+    } while (0)
+
+void op_tell(struct op *op, const tamiz_step_info *step); /* the slow half of op_step */
+
+/* One decision of a read: counted at its level (-1: memtables), told where somebody listens. */
+static inline void op_step(struct op *op, const tamiz_step_info *step)
+{
+    struct level_counters *at =
+        step->level < 0 ? &op->count->memtables : &op->count->level[step->level];
+    counter_add(&at->steps[step->kind], 1);
+    if (__builtin_expect(op->trace != NULL, 0))
+        op_tell(op, step);
+}
+
+/* The calling thread's detail, for tamiz_error_detail(): only public functions call this, on their
+ * way out. */
+tamiz_status op_publish(const struct op *op, tamiz_status status);
+/* The same for a failure that has no op: bad arguments. */
+tamiz_status op_refuse(tamiz_status status, const char *format, ...)
+    __attribute__((format(printf, 2, 3), cold));
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Borrowed bytes. A slice owns nothing and says nothing of how long its bytes live; whoever hands
+ * one out does. Keys are ordered as memcmp orders them, a prefix first; that order is part of every
+ * format.
+ */
+#ifndef TAMIZ_BASE_SLICE_H
+#define TAMIZ_BASE_SLICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct slice {
+    const uint8_t *data; /* never dereferenced where size is 0; NULL then allowed */
+    size_t size;
+};
+
+static inline struct slice slice_of(const void *data, size_t size)
+{
+    return (struct slice){(const uint8_t *)data, size};
+}
+
+static inline struct slice slice_of_text(const char *text)
+{
+    return slice_of(text, strlen(text));
+}
+
+static inline int slice_compare(struct slice a, struct slice b)
+{
+    const size_t least = a.size < b.size ? a.size : b.size;
+    const int order = least ? memcmp(a.data, b.data, least) : 0;
+    return order ? order : (a.size > b.size) - (a.size < b.size);
+}
+
+static inline bool slice_equal(struct slice a, struct slice b)
+{
+    return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+}
+
+static inline bool slice_has_prefix(struct slice a, struct slice prefix)
+{
+    return a.size >= prefix.size &&
+           (prefix.size == 0 || memcmp(a.data, prefix.data, prefix.size) == 0);
+}
+
+static inline size_t slice_common_prefix(struct slice a, struct slice b)
+{
+    const size_t least = a.size < b.size ? a.size : b.size;
+    size_t same = 0;
+    while (same < least && a.data[same] == b.data[same])
+        same++;
+    return same;
+}
+
+/* The first 8 bytes from `skip` on as a big-endian integer, missing ones as 0: orders as memcmp
+ * does, ties undecided. */
+static inline uint64_t slice_prefix8(struct slice a, size_t skip)
+{
+    uint64_t word = 0;
+    if (a.size >= skip + 8) {
+        memcpy(&word, a.data + skip, 8);
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+        word = __builtin_bswap64(word);
+#endif
+        return word;
+    }
+    for (size_t i = skip; i < a.size; i++)
+        word |= (uint64_t)a.data[i] << (56 - 8 * (i - skip));
+    return word;
+}
+
+/* Writes `a` with \xNN escapes for what is not printable ASCII (and for the backslash) and a final
+ * NUL, cut with "..." where `capacity` ends. Returns `out`. */
+const char *slice_print(struct slice a, char *out, size_t capacity);
+
+#endif

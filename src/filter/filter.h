@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The filter seam. The whole design is one sentence: build(hashes) makes one contiguous, immutable
+ * image; open(image) makes a view; the view answers. The image is file format, cache entry, golden
+ * file and fuzz input at once; a view allocates nothing and needs no close.
+ *
+ * A family file holds only its idea. The chores live in filter.c: header, checksum, sorting out
+ * equal hashes, dispatch. A face that is NULL is not offered.
+ */
+#ifndef TAMIZ_FILTER_FILTER_H
+#define TAMIZ_FILTER_FILTER_H
+
+#include "base/buf.h"
+#include "base/op.h"
+#include "tamiz/filter.h"
+
+enum { FILTER_HEADER_SIZE = 64, FILTER_ALIGN = 64 };
+
+struct filter_family;
+
+/* What a family asks for and gets: filled in by plan(), stored in the header, seen again by open().
+ */
+struct filter_plan {
+    uint64_t keys;          /* distinct hashes                                    */
+    uint64_t payload_bytes; /* exact                                              */
+    double expected_fpr;
+    uint32_t parameters[4]; /* the family's own, documented in docs/format/filter.md */
+    uint64_t seed;          /* the family's own: which attempt succeeded, or 0    */
+};
+
+/* An opened image: borrows its bytes. Plain value, copied freely. 64 bytes of what the hot path
+ * needs, kept together. */
+struct filter_view {
+    const struct filter_family *family; /* NULL: no filter, answers maybe */
+    const uint8_t *payload;             /* FILTER_ALIGN aligned           */
+    uint64_t payload_bytes;
+    uint64_t keys;
+    double expected_fpr;
+    uint32_t parameters[4];
+    uint64_t seed;
+};
+
+struct filter_family {
+    const char *name;
+    uint16_t id;      /* on disk */
+    uint16_t version; /* newest this code writes and reads */
+    /* Arithmetic: what a filter of `keys` distinct hashes under `policy` would be.
+     * TAMIZ_INVALID_ARGUMENT with words. */
+    tamiz_status (*plan)(struct op *op, const tamiz_filter_policy *policy, uint64_t keys,
+                         struct filter_plan *plan);
+    /* Distinct hashes, ascending. Into plan->payload_bytes bytes, zeroed and aligned. May set
+     * plan->seed. TAMIZ_NOT_SUPPORTED: it did not come out within the bounded number of tries. */
+    tamiz_status (*build)(struct op *op, struct filter_plan *plan, const uint64_t *hashes, size_t n,
+                          uint8_t *payload);
+    /* Checks once all that the queries rely on. TAMIZ_CORRUPTION with words. */
+    tamiz_status (*open)(struct op *op, struct filter_view *view);
+    bool (*may_contain)(const struct filter_view *view, uint64_t hash);
+    /* NULL: the wrapper loops. */
+    void (*may_contain_many)(const struct filter_view *view, const uint64_t *hashes, size_t n,
+                             bool *maybe);
+    /* Starts fetching the lines that may_contain will touch. NULL: nothing to gain. */
+    void (*prefetch)(const struct filter_view *view, uint64_t hash);
+    void (*describe)(const struct filter_view *view,
+                     tamiz_filter_info *info); /* fill, hashes, fingerprint_bits */
+};
+
+/* By name or number on disk; NULL: unknown. "none" is no family. */
+const struct filter_family *filter_family_by_name(const char *name);
+const struct filter_family *filter_family_by_id(uint16_t id);
+/* All, for laws that hold for each: index from 0, NULL ends. */
+const struct filter_family *filter_family_at(size_t index);
+
+/* Words for what is wrong with a policy; OK for "none" too. */
+tamiz_status filter_policy_check(struct op *op, const tamiz_filter_policy *policy);
+
+/* An image over `hashes` (any order, repeats allowed, sorted in place) appended to `image`. With
+ * the policy "none": nothing, OK. A construction that fails for the family's own reasons is
+ * TAMIZ_NOT_SUPPORTED: the caller goes on with no filter. */
+tamiz_status filter_image_build(struct op *op, const tamiz_filter_policy *policy, uint64_t *hashes,
+                                size_t n, struct buf *image);
+/* Checks header, checksum and payload; the view borrows `image`, which begins at a multiple of
+ * FILTER_ALIGN. TAMIZ_CORRUPTION or TAMIZ_NOT_SUPPORTED with words; *view is then one that answers
+ * maybe. */
+tamiz_status filter_view_open(struct op *op, struct slice image, struct filter_view *view);
+
+static inline bool filter_view_may_contain(const struct filter_view *view, uint64_t hash)
+{
+    return !view->family || view->family->may_contain(view, hash);
+}
+
+static inline void filter_view_prefetch(const struct filter_view *view, uint64_t hash)
+{
+    if (view->family && view->family->prefetch)
+        view->family->prefetch(view, hash);
+}
+
+void filter_view_may_contain_many(const struct filter_view *view, const uint64_t *hashes, size_t n,
+                                  bool *maybe);
+void filter_view_info(const struct filter_view *view, tamiz_filter_info *info);
+
+#endif

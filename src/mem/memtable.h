@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The newest writes, sorted, in memory. One writer at a time; any number of readers, without locks,
+ * at the same time. A filter in front answers most searches for keys that are not here with one
+ * cache line.
+ */
+#ifndef TAMIZ_MEM_MEMTABLE_H
+#define TAMIZ_MEM_MEMTABLE_H
+
+#include "base/iter.h"
+#include "base/key.h"
+#include "base/op.h"
+
+struct memtable;
+
+/* `expected_bytes`: about how large it will grow; sizes the filter. Freed by memtable_free once no
+ * reader is left. NULL: memory is out. */
+struct memtable *memtable_new(const struct alloc *alloc, size_t expected_bytes);
+void memtable_free(struct memtable *m);
+
+/* Adds one version; `hash` is hash_key(key). Stamps of one key grow. TAMIZ_OUT_OF_MEMORY leaves it
+ * as it was.
+ */
+tamiz_status memtable_add(struct op *op, struct memtable *m, struct slice key, uint64_t hash,
+                          uint64_t stamp, struct slice value);
+
+/* The newest version at or below lookup->stamp_max. TAMIZ_OK: *stamp and *value (borrowed, as long
+ * as the memtable) are its own, tombstones included. TAMIZ_NOT_FOUND: never heard of the key. Tells
+ * its step. */
+tamiz_status memtable_get(struct op *op, const struct memtable *m, const struct lookup *lookup,
+                          uint64_t *stamp, struct slice *value);
+
+/* Brings the lines that a lookup's filter probe needs nearer. */
+void memtable_prefetch(const struct memtable *m, uint64_t hash);
+
+size_t memtable_bytes(const struct memtable *m);   /* memory it holds; any thread */
+uint64_t memtable_count(const struct memtable *m); /* versions; any thread */
+
+/* In version order; sees versions added later too, unless bounded by the stamp. NULL: memory is out
+ * (recorded in op). */
+struct iter *memtable_iter(struct op *op, const struct memtable *m);
+
+#endif

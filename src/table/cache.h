@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The block cache. It owns the unpacked data blocks of all tables and keeps their sum within its
+ * bytes. There is no hash table: each open table has an array of places, one a block, and a cached
+ * block hangs in its own place, so that finding it costs one dependent load and no lock. What is
+ * evicted is unlinked from its place and freed once no reader can see it (env/epoch.h).
+ *
+ * Eviction is SIEVE (Zhang et al., NSDI 2024): a queue in order of insertion, one "visited" bit a
+ * block that readers set at most once, and a hand that walks from old to new, sparing what was
+ * visited. A hit moves nothing and locks nothing.
+ */
+#ifndef TAMIZ_TABLE_CACHE_H
+#define TAMIZ_TABLE_CACHE_H
+
+#include "env/epoch.h"
+#include "table/block.h"
+
+struct cache;
+
+/* A block in memory. Reached from its place inside an epoch; who wants to keep it longer takes a
+ * pin. */
+struct cached_block {
+    struct block block;      /* borrows the bytes below                        */
+    _Atomic uint32_t pins;   /* holders beyond epochs; the cache itself is one */
+    _Atomic uint8_t visited; /* since the hand last came by                    */
+    bool charged;            /* counted in the cache's bytes: was inserted     */
+    size_t whole;            /* bytes of this allocation                       */
+    struct cache *cache;
+    _Atomic(struct cached_block *) *place;
+    struct cached_block *older, *newer; /* queue; guarded by cache->mutex */
+    struct retired retired;
+    /* the payload follows, 64-byte aligned */
+};
+
+typedef _Atomic(struct cached_block *) cache_place;
+
+/* `capacity` in bytes, block headers included; 0: nothing is kept. `epoch` outlives it. NULL:
+ * memory is out. */
+struct cache *cache_new(const struct alloc *alloc, struct epoch *epoch, size_t capacity);
+/* All tables are closed by now. */
+void cache_free(struct cache *c);
+size_t cache_bytes(const struct cache *c);
+size_t cache_capacity(const struct cache *c);
+
+/* A block that owns room for `size` payload bytes, pinned once by the caller, in no place yet.
+ * NULL: memory is out. */
+struct cached_block *cached_block_new(struct cache *c, size_t size);
+uint8_t *cached_block_payload(struct cached_block *b);
+
+/* The block hanging at `place`, or NULL. Inside an epoch; valid until it is left. Marks it visited.
+ */
+static inline struct cached_block *cache_peek(cache_place *place)
+{
+    struct cached_block *b = atomic_load_explicit(place, memory_order_seq_cst);
+    if (b && !atomic_load_explicit(&b->visited, memory_order_relaxed))
+        atomic_store_explicit(&b->visited, 1, memory_order_relaxed);
+    return b;
+}
+
+/* Hangs `b` at `place` if that is empty and the budget allows after evicting; the caller keeps its
+ * pin either way. Larger than the whole cache, or no room because readers still hold what was
+ * evicted: not kept. */
+void cache_insert(struct cache *c, cache_place *place, struct cached_block *b);
+
+/* Keeps a block beyond the epoch: inside an epoch, of a peeked block. */
+void cached_block_pin(struct cached_block *b);
+void cached_block_unpin(struct cached_block *b); /* NULL is fine */
+
+/* Unhangs all of `n` places, when their table closes: no reader can reach the table any more. */
+void cache_drop(struct cache *c, cache_place *places, size_t n);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The table file, drawn. docs/format/table.md has every byte; this is the frame that the blocks
+ * hang in.
+ *
+ *     +--------------------+ 0
+ *     | header        40 B |  magic "TAMIZTAB", format version, file id, checksum
+ *     +--------------------+ 40
+ *     | data block 0       |  each block: payload, then an 9-byte trailer: codec u8, checksum u64
+ *     | data block 1       |
+ *     | …                  |
+ *     +--------------------+
+ *     | filter block       |  an image (docs/format/filter.md); absent with filter=none
+ *     +--------------------+
+ *     | index block        |  one fence a data block, and its size
+ *     +--------------------+
+ *     | properties block   |  counts, smallest and largest key, sequence range, filter, hash name,
+ * …
+ *     +--------------------+
+ *     | footer        96 B |  extents of filter, index, properties; file id; checksum; magic
+ *     +--------------------+ file size
+ *
+ * The checksum of a block covers its payload and codec byte and is seeded with the file's id and
+ * the block's offset.
+ */
+#ifndef TAMIZ_TABLE_FORMAT_H
+#define TAMIZ_TABLE_FORMAT_H
+
+#include "base/buf.h"
+#include "base/coding.h"
+#include "base/op.h"
+
+#define TABLE_MAGIC UINT64_C(0x4241545a494d4154) /* "TAMIZTAB" read as little-endian */
+enum {
+    TABLE_FORMAT_VERSION = 1,
+    TABLE_HEADER_SIZE = 40,
+    TABLE_FOOTER_SIZE = 96,
+    BLOCK_TRAILER_SIZE = 9,
+    BLOCK_RAW_MAX_COMPRESSED =
+        16 << 20, /* a block that unpacks to more is stored as it is, and refused packed: the bound
+                     on what a crafted file can make a reader allocate */
+};
+
+enum codec { CODEC_NONE = 0, CODEC_ZSTD = 1, CODEC_ZSTD_DICT = 2 };
+
+/* A block's place: offset of its payload and payload bytes as stored, the trailer not counted. */
+struct extent {
+    uint64_t offset;
+    uint64_t size;
+};
+
+struct table_footer {
+    struct extent filter; /* size 0: none */
+    struct extent index;
+    struct extent properties;
+    uint64_t file_id;
+};
+
+/* Everything a table says of itself. Slices borrow the decoded block. */
+struct table_properties {
+    uint64_t entries; /* versions                       */
+    uint64_t keys;    /* distinct user keys             */
+    uint64_t tombstones;
+    uint64_t raw_key_bytes, raw_value_bytes;
+    uint64_t data_blocks, data_bytes; /* stored, trailers included */
+    uint64_t seq_min, seq_max;
+    uint64_t created_us;    /* since 1970 */
+    uint64_t block_raw_max; /* largest data block, unpacked */
+    double filter_expected_fpr;
+    double filter_bits_per_key;
+    struct slice filter_kind; /* "none" where there is none */
+    struct slice hash_name;
+    struct slice smallest, largest; /* user keys */
+};
+
+void table_header_encode(struct buf *out, uint64_t file_id);
+tamiz_status table_header_decode(struct op *op, struct slice bytes, const char *path,
+                                 uint64_t *file_id);
+void table_footer_encode(struct buf *out, const struct table_footer *footer);
+/* `bytes` are the last TABLE_FOOTER_SIZE of a file of file_size bytes; extents are checked against
+ * it. */
+tamiz_status table_footer_decode(struct op *op, struct slice bytes, uint64_t file_size,
+                                 const char *path, struct table_footer *footer);
+void table_properties_encode(struct buf *out, const struct table_properties *p);
+tamiz_status table_properties_decode(struct op *op, struct slice payload, const char *path,
+                                     struct table_properties *p);
+
+/* Appends trailer for the payload that is the last `size` bytes of `out`, standing at `offset` in
+ * the file. */
+void block_seal(struct buf *out, size_t size, enum codec codec, uint64_t file_id, uint64_t offset);
+/* `stored` is payload and trailer as read. Checks (where `verify`) and yields the payload, still
+ * packed, and its codec. */
+tamiz_status block_unseal(struct op *op, struct slice stored, uint64_t file_id, uint64_t offset,
+                          const char *path, bool verify, struct slice *payload, enum codec *codec);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Sorted versions in, one table file out: blocks, filter, index, properties, footer. The filter is
+ * sized by the distinct keys that were really added.
+ */
+#ifndef TAMIZ_TABLE_TABLE_BUILD_H
+#define TAMIZ_TABLE_TABLE_BUILD_H
+
+#include "base/key.h"
+#include "env/env.h"
+#include "table/format.h"
+
+struct table_build_options {
+    size_t block_bytes;
+    tamiz_filter_policy filter;
+    enum codec codec;
+    int compression_level;
+    enum io_purpose purpose; /* IO_DATA for a flush, IO_COMPACTION for a merge */
+    tamiz_event_log log;
+};
+
+struct table_builder;
+
+/* Creates `path` (it must not exist). NULL in *builder on failure. */
+tamiz_status table_builder_open(struct op *op, const tamiz_env *env, const struct alloc *alloc,
+                                const char *path, const struct table_build_options *options,
+                                struct table_builder **builder);
+/* In version order; TAMIZ_INVALID_ARGUMENT, with both keys, where that is broken. */
+tamiz_status table_builder_add(struct op *op, struct table_builder *b, struct slice key,
+                               uint64_t stamp, struct slice value);
+/* Bytes the file would have by now; the filter is not counted. */
+uint64_t table_builder_size(const struct table_builder *b);
+uint64_t table_builder_entries(const struct table_builder *b);
+/* The last key added, borrowed until the next add. */
+struct slice table_builder_last_key(const struct table_builder *b);
+
+/* What the manifest needs to know of a finished table. Keys owned by whoever owns the bufs. */
+struct table_summary {
+    uint64_t file_id, file_size;
+    uint64_t entries, keys, tombstones, seq_min, seq_max;
+    uint64_t filter_bytes;
+    struct buf smallest, largest; /* initialised by the caller */
+};
+
+/* Writes what is left, syncs and closes. The builder is gone afterwards either way; on failure its
+ * file is removed. */
+tamiz_status table_builder_finish(struct op *op, struct table_builder *b,
+                                  struct table_summary *summary);
+/* Closes and removes the file. NULL is fine. */
+void table_builder_abandon(struct op *op, struct table_builder *b);
+
+#endif

@@ -1,0 +1,1 @@
+typedef int tamiz_nothing_here_yet;

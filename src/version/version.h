@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which tables exist: an immutable list of runs. A run is a set of tables that do not overlap, in
+ * key order; runs are ordered newest first, so that the first one that knows a key decides. Level 0
+ * has a run a flush; a leveled tree has one run in each deeper level; a tiered one has several. One
+ * user key never stands in two tables of one run.
+ */
+#ifndef TAMIZ_VERSION_VERSION_H
+#define TAMIZ_VERSION_VERSION_H
+
+#include "base/key.h"
+#include "base/op.h"
+#include "table/table.h"
+
+/* What the manifest says of a table, and the handle to read it. Frozen but for `refs`; shared by
+ * all versions that have it. */
+struct table_meta {
+    _Atomic uint32_t refs;
+    uint64_t number, file_id, file_size;
+    uint32_t level;
+    uint64_t run; /* which run of the level: larger is newer */
+    uint64_t entries, keys, tombstones, seq_min, seq_max, filter_bytes;
+    struct slice smallest, largest; /* user keys, both inclusive; owned */
+    struct table *table;            /* NULL until version_build attaches it */
+};
+
+struct run {
+    uint32_t level;
+    uint64_t id;
+    uint32_t count;
+    struct table_meta **tables; /* in key order */
+    uint64_t *largest8; /* first 8 bytes of each table's largest key, big-endian: searched first */
+    uint64_t bytes;
+};
+
+struct version {
+    _Atomic uint32_t refs;
+    const struct alloc *alloc;
+    uint32_t run_count;
+    struct run *runs; /* newest first: by level ascending, then id descending */
+    uint64_t level_bytes[TAMIZ_LEVELS];
+    uint32_t level_tables[TAMIZ_LEVELS];
+    uint32_t level_runs[TAMIZ_LEVELS];
+};
+
+/* A table_meta with one reference; keys are copied. NULL: memory is out. */
+struct table_meta *table_meta_new(struct op *op, const struct alloc *alloc,
+                                  const struct table_meta *from);
+void table_meta_ref(struct table_meta *m);
+/* The last reference closes the table handle. */
+void table_meta_unref(const struct alloc *alloc, struct table_meta *m);
+
+/* One change: tables out by number, tables in. */
+struct version_edit {
+    const uint64_t *removed;
+    size_t removed_count;
+    struct table_meta *const *added; /* referenced by the new version, stay the caller's too */
+    size_t added_count;
+};
+
+/* `base` NULL: an empty store. Checks that tables of one run do not overlap, that removed ones
+ * exist and added numbers are new: TAMIZ_CORRUPTION. The result has one reference. */
+tamiz_status version_apply(struct op *op, const struct alloc *alloc, const struct version *base,
+                           const struct version_edit *edit, struct version **result);
+void version_ref(struct version *v);
+void version_unref(struct version *v);
+
+/* The only table of `run` that can have `key`, or NULL. `key8` is slice_prefix8(key, 0). */
+struct table_meta *run_find(const struct run *run, struct slice key, uint64_t key8);
+/* Index of the first table whose largest key is not below `key`: 0..count. */
+uint32_t run_lower_bound(const struct run *run, struct slice key, uint64_t key8);
+/* Table by number, or NULL. */
+struct table_meta *version_table(const struct version *v, uint64_t number);
+
+/* A run as one ordered iterator: opens one table at a time. The version outlives it. */
+struct iter *run_iter(struct op *op, const struct run *run, const struct table_read *how);
+
+#endif
