@@ -200,7 +200,7 @@ static void R08_records_of_a_files_former_life_are_not_replayed(void **state)
                   log_create(op, fresh.memory, &alloc_libc, "d/log", IO_LOG, &header, 0, &fresh.w),
                   TAMIZ_OK);
     for (int i = 0; i < 3; i++)
-        journal_text(&fresh, "an new write of this size");
+        journal_text(&fresh, "A NEW WRITE, QUITE AS BIG");
     journal_image(&fresh);
     for (size_t keep = fresh.image.size; keep >= LOG_HEADER_SIZE; keep--) {
         struct buf mixed = image_copy(buf_slice(&old.image));
