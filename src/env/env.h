@@ -15,9 +15,9 @@ enum { DIRECT_ALIGN = 4096 };
 
 struct file;
 
-/* Opens `path`. TAMIZ_OPEN_DIRECT where the file system refuses it: opened buffered,
- * file_is_direct() says so. *file is NULL on failure; a missing file is TAMIZ_IO_ERROR with
- * op->os_error ENOENT. Owned: file_close. */
+/* The allocator of `op` outlives the file. Opens `path`. TAMIZ_OPEN_DIRECT where the file system
+ * refuses it: opened buffered, file_is_direct() says so. *file is NULL on failure; a missing file
+ * is TAMIZ_IO_ERROR with op->os_error ENOENT. Owned: file_close. */
 tamiz_status file_open(struct op *op, const tamiz_env *env, const char *path, int flags,
                        struct file **file);
 /* Always frees; the status of the close itself. NULL is fine. */
@@ -63,7 +63,7 @@ tamiz_status file_size(struct op *op, struct file *file, uint64_t *size);
 tamiz_status env_read_file(struct op *op, const tamiz_env *env, const char *path,
                            enum io_purpose purpose, size_t most, struct buf *out);
 /* Writes `path` whole by way of `temporary` in the same directory: write, sync, rename, sync of
- * `directory`. */
+ * `directory`. A `temporary` left over from a crash is removed first. */
 tamiz_status env_replace_file(struct op *op, const tamiz_env *env, const char *directory,
                               const char *temporary, const char *path, enum io_purpose purpose,
                               struct slice content);
@@ -78,6 +78,7 @@ tamiz_status env_remove_directory(struct op *op, const tamiz_env *env, const cha
 tamiz_status env_rename(struct op *op, const tamiz_env *env, const char *from, const char *to);
 tamiz_status env_link(struct op *op, const tamiz_env *env, const char *from, const char *to);
 tamiz_status env_remove(struct op *op, const tamiz_env *env, const char *path);
+/* counted in op->count->syncs, like file_sync */
 tamiz_status env_sync_directory(struct op *op, const tamiz_env *env, const char *path);
 /* TAMIZ_BUSY names path and holder. */
 tamiz_status env_lock(struct op *op, const tamiz_env *env, const char *path, void **lock);

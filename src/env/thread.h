@@ -46,7 +46,8 @@ void thread_join(struct thread *t);
 void thread_yield(void);
 
 /* A page that reads 1 in this process and 0 in a forked child: how a handle notices that it crossed
- * fork(). NULL where the system can't: a page that always reads 1 is used then. Owned. */
+ * fork(). It reads 1 in the child too where the system has no such pages. NULL: out of memory.
+ * Owned. */
 const _Atomic unsigned char *fork_guard_new(void);
 void fork_guard_free(const _Atomic unsigned char *guard);
 

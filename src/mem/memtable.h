@@ -33,7 +33,9 @@ tamiz_status memtable_get(struct op *op, const struct memtable *m, const struct 
 /* Brings the lines that a lookup's filter probe needs nearer. */
 void memtable_prefetch(const struct memtable *m, uint64_t hash);
 
-size_t memtable_bytes(const struct memtable *m);   /* memory it holds; any thread */
+/* Memory that its versions and its filter take; any thread. Held is up to a sixteenth of
+ * expected_bytes more: the chunk that fills next. */
+size_t memtable_bytes(const struct memtable *m);
 uint64_t memtable_count(const struct memtable *m); /* versions; any thread */
 
 /* In version order; sees versions added later too, unless bounded by the stamp. NULL: memory is out

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Shared by the two halves of the real file system: plain calls (fs_posix.c) and many reads at once
+ * (uring.c).
+ *
+ * An open file is its descriptor and one bit, packed into the pointer that the table of functions
+ * hands around: nothing to allocate, nothing to free.
+ */
+#ifndef TAMIZ_ENV_FS_POSIX_H
+#define TAMIZ_ENV_FS_POSIX_H
+
+#include "tamiz/env.h"
+
+enum { POSIX_DIRECT_ALIGN = 4096 };
+
+/* Never NULL: the descriptor counts from 1. */
+static inline void *posix_handle(int fd, bool direct)
+{
+    return (void *)(((uintptr_t)fd + 1) << 1 | (direct ? 1 : 0));
+}
+
+static inline int posix_fd(const void *file)
+{
+    return (int)(((uintptr_t)file >> 1) - 1);
+}
+
+static inline bool posix_is_direct(const void *file)
+{
+    return (uintptr_t)file & 1;
+}
+
+/* tamiz_env_ops.read */
+int64_t posix_read(void *ctx, void *file, uint64_t offset, void *buffer, size_t size);
+
+/* tamiz_env_ops.read_many: io_uring where the library was built with it and the kernel allows it,
+ * else pread. */
+void posix_read_many(void *ctx, tamiz_read_request *requests, size_t n);
+const char *posix_read_many_name(void *ctx);
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+#include "mem/memtable.h"
+
+#include <assert.h>
+
+#include "base/arena.h"
+#include "mem/mem_filter.h"
+#include "mem/skiplist.h"
+
+enum {
+    BYTES_PER_KEY = 96, /* guessed, for the size of the filter */
+    CHUNK_LEAST = 1 << 10,
+    CHUNK_MOST = (4 << 20) - 64, /* with its header 4 MiB: from there on pages are huge */
+};
+
+struct memtable {
+    const struct alloc *alloc;
+    struct arena arena;
+    struct skiplist list;
+    struct mem_filter filter;
+    counter bytes, count; /* for any thread */
+};
+
+/* A sixteenth of what is expected, so that a small memtable does not hold large chunks. */
+static size_t chunk_bytes(size_t expected_bytes)
+{
+    const size_t part = expected_bytes / 16;
+    return part < CHUNK_LEAST ? CHUNK_LEAST : part > CHUNK_MOST ? CHUNK_MOST : part & ~(size_t)63;
+}
+
+static void bytes_update(struct memtable *m)
+{
+    const size_t used =
+        sizeof *m + mem_filter_bytes(&m->filter) + m->arena.total_bytes - m->arena.left;
+    atomic_store_explicit(&m->bytes, used, memory_order_relaxed);
+}
+
+struct memtable *memtable_new(const struct alloc *alloc, size_t expected_bytes)
+{
+    struct memtable *m = mem_new(alloc, sizeof *m);
+    if (!m)
+        return NULL;
+    const size_t chunk = chunk_bytes(expected_bytes);
+    *m = (struct memtable){.alloc = alloc, .arena = arena_init(alloc, chunk, chunk)};
+    if (!skiplist_init(&m->list, &m->arena) ||
+        !mem_filter_init(&m->filter, alloc, expected_bytes / BYTES_PER_KEY)) {
+        memtable_free(m);
+        return NULL;
+    }
+    bytes_update(m);
+    return m;
+}
+
+void memtable_free(struct memtable *m)
+{
+    if (!m)
+        return;
+    const struct alloc *alloc = m->alloc;
+    mem_filter_free(&m->filter, alloc);
+    arena_free(&m->arena);
+    mem_free(alloc, m, sizeof *m);
+}
+
+tamiz_status memtable_add(struct op *op, struct memtable *m, struct slice key, uint64_t hash,
+                          uint64_t stamp, struct slice value)
+{
+    assert(key.size <= KEY_SIZE_MAX && value.size <= VALUE_SIZE_MAX && hash == hash_key(key));
+    memtable_prefetch(m, hash); /* arrives while the list is walked */
+    if (!skiplist_add(&m->list, key, stamp, value))
+        return op_fail_memory(op);
+    mem_filter_add(&m->filter, hash);
+    bytes_update(m);
+    counter_add(&m->count, 1);
+    return TAMIZ_OK;
+}
+
+tamiz_status memtable_get(struct op *op, const struct memtable *m, const struct lookup *lookup,
+                          uint64_t *stamp, struct slice *value)
+{
+    *stamp = 0;
+    *value = slice_of(NULL, 0);
+    const bool maybe = mem_filter_may_contain(&m->filter, lookup->hash);
+    const tamiz_step_info step = {.kind = maybe ? TAMIZ_STEP_MEMTABLE : TAMIZ_STEP_MEMTABLE_FILTER,
+                                  .level = -1};
+    op_step(op, &step);
+    if (!maybe)
+        return TAMIZ_NOT_FOUND;
+    const struct skip_node *node = skiplist_at_or_after(&m->list, lookup->key, lookup->stamp_max);
+    if (!node || !slice_equal(skip_key(node), lookup->key))
+        return TAMIZ_NOT_FOUND;
+    *stamp = node->stamp;
+    *value = skip_value(node);
+    return TAMIZ_OK;
+}
+
+void memtable_prefetch(const struct memtable *m, uint64_t hash)
+{
+    __builtin_prefetch(mem_filter_line(&m->filter, hash));
+}
+
+size_t memtable_bytes(const struct memtable *m)
+{
+    return (size_t)counter_get(&m->bytes);
+}
+
+uint64_t memtable_count(const struct memtable *m)
+{
+    return counter_get(&m->count);
+}
+
+struct memtable_iter {
+    struct iter base;
+    const struct memtable *memtable;
+    const struct skip_node *node;
+};
+
+static void show(struct iter *base, const struct skip_node *node)
+{
+    struct memtable_iter *it = (struct memtable_iter *)base;
+    it->node = node;
+    it->base.valid = node != NULL;
+    it->base.key = node ? skip_key(node) : slice_of(NULL, 0);
+    it->base.stamp = node ? node->stamp : 0;
+    it->base.value = node ? skip_value(node) : slice_of(NULL, 0);
+}
+
+static const struct skiplist *list_of(const struct iter *base)
+{
+    return &((const struct memtable_iter *)base)->memtable->list;
+}
+
+static void seek_first(struct iter *base)
+{
+    show(base, skiplist_first(list_of(base)));
+}
+
+static void seek_last(struct iter *base)
+{
+    show(base, skiplist_last(list_of(base)));
+}
+
+static void seek(struct iter *base, struct slice key, uint64_t stamp)
+{
+    show(base, skiplist_at_or_after(list_of(base), key, stamp));
+}
+
+static void seek_before(struct iter *base, struct slice key, uint64_t stamp)
+{
+    show(base, skiplist_before(list_of(base), key, stamp));
+}
+
+static void step_next(struct iter *base)
+{
+    assert(base->valid);
+    show(base, skip_next(((struct memtable_iter *)base)->node));
+}
+
+static void step_prev(struct iter *base)
+{
+    assert(base->valid);
+    show(base, skip_prev(((struct memtable_iter *)base)->node));
+}
+
+static void close_iter(struct iter *base)
+{
+    struct memtable_iter *it = (struct memtable_iter *)base;
+    mem_free(it->memtable->alloc, it, sizeof *it);
+}
+
+static const struct iter_ops memtable_iter_ops = {
+    .seek_first = seek_first,
+    .seek_last = seek_last,
+    .seek = seek,
+    .seek_before = seek_before,
+    .next = step_next,
+    .prev = step_prev,
+    .close = close_iter,
+};
+
+struct iter *memtable_iter(struct op *op, const struct memtable *m)
+{
+    struct memtable_iter *it = mem_new(m->alloc, sizeof *it);
+    if (!it) {
+        (void)op_fail_memory(op);
+        return NULL;
+    }
+    *it = (struct memtable_iter){{.ops = &memtable_iter_ops, .op = op}, m, NULL};
+    return &it->base;
+}
