@@ -186,7 +186,8 @@ static void a_plan_tells_what_will_be_built(void **state)
             assert_int_equal(plan.keys, info.keys);
             assert_int_equal(plan.bytes, info.bytes);
             assert_true(plan.bits_per_key == info.bits_per_key);
-            const double slack = sizes[s] < 100000 ? 0.5 : 0.06;
+            /* One image's lines are luckier or less so: the rarer the rate, the more it shows. */
+            const double slack = sizes[s] < 100000 ? 2 : plan.expected_fpr < 1e-5 ? 0.3 : 0.06;
             if (fabs(plan.expected_fpr / info.expected_fpr - 1) > slack)
                 fail_msg("%s: %g was planned, %g came", policies[p], plan.expected_fpr,
                          info.expected_fpr);
