@@ -66,7 +66,7 @@ static bool ghost_touch(struct ledger *l, uint64_t name)
     if (l->sets == 0)
         return false;
     const uint64_t mixed = name * UINT64_C(0x9e3779b97f4a7c15);
-    uint64_t *set = l->names + (uint64_t)(((unsigned __int128)mixed * l->sets) >> 64) * WAYS;
+    uint64_t *set = l->names + (mixed >> 32) * l->sets / (UINT64_C(1) << 32) * WAYS;
     int at = 0;
     while (at < WAYS - 1 && set[at] != name && set[at] != 0)
         at++;
