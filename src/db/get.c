@@ -31,7 +31,7 @@ static uint32_t candidates_find(struct op *op, const struct version *v, uint32_t
                                                .level = (int)run->level});
             continue;
         }
-        table_prefetch(meta->table, lookup->hash);
+        table_prefetch(meta->table, lookup);
         c->at[c->count].table = meta->table;
         c->at[c->count++].level = (int)run->level;
     }

@@ -128,26 +128,14 @@ tamiz_status tamiz_multi_get(tamiz *db, size_t n, const void *const keys[],
         if (st != TAMIZ_OK)
             return st;
     }
-    /* One moment for all: without a snapshot of the caller's, one of our own. */
-    tamiz_snapshot *moment = NULL;
-    tamiz_read_options room;
-    tamiz_status st = store_check(db);
-    if (st == TAMIZ_OK)
-        st = read_options_resolve(db, &options, &room);
-    if (st == TAMIZ_OK && !options->snapshot)
-        st = tamiz_snapshot_take(db, &moment);
-    if (st != TAMIZ_OK)
-        return st;
-    tamiz_read_options at = *options;
-    at.snapshot = moment ? moment : options->snapshot;
-    tamiz_status first = TAMIZ_OK;
-    for (size_t i = 0; i < n; i++) {
-        statuses[i] = tamiz_get(db, keys[i], key_sizes[i], &values[i], &value_sizes[i], &at);
-        if (statuses[i] < 0 && first == TAMIZ_OK)
-            first = statuses[i];
-    }
-    tamiz_snapshot_release(moment);
-    return first;
+    struct reading r;
+    struct found none = {0};
+    const tamiz_status begun = reading_begin(&r, db, options);
+    if (begun != TAMIZ_OK || n == 0)
+        return begun == TAMIZ_OK ? reading_end(&r, &none, TAMIZ_OK) : begun;
+    return reading_end(
+        &r, &none,
+        db_multi_get(&r.op, db, n, keys, key_sizes, values, value_sizes, statuses, r.options));
 }
 
 /* From memory: memtables and filters of loaded tables. */
