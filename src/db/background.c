@@ -8,6 +8,7 @@
 #include "db/install.h"
 #include "db/snapshot.h"
 #include "db/write.h"
+#include "table/merge.h"
 
 enum {
     RETRY_FIRST_MS = 50, /* doubled with each failure in a row */
@@ -17,14 +18,26 @@ enum {
         1000, /* an idle thread looks up so often: for retries and files that were still read */
 };
 
+/* How tables of a level are written, as a number. */
+static uint32_t recipe_of(const tamiz_options *o, int level)
+{
+    return o->compression[level] == TAMIZ_COMPRESSION_NONE ? 0
+                                                           : (uint32_t)o->compression_level[level];
+}
+
 struct pick_options pick_options_of(const struct store *s)
 {
     const tamiz_options *o = &s->options;
-    return (struct pick_options){.policy = o->compaction,
-                                 .size_ratio = o->size_ratio,
-                                 .level0_runs = o->level0_runs,
-                                 .memtable_bytes = o->memtable,
-                                 .table_bytes = o->table};
+    struct pick_options p = {.policy = o->compaction,
+                             .size_ratio = o->size_ratio,
+                             .level0_runs = o->level0_runs,
+                             .memtable_bytes = o->memtable,
+                             .table_bytes = o->table,
+                             .oldest_snapshot =
+                                 s->oldest_snapshot ? s->oldest_snapshot->seq : UINT64_MAX};
+    for (int i = 0; i < TAMIZ_LEVELS; i++)
+        p.recipe[i] = recipe_of(o, i);
+    return p;
 }
 
 static bool is_busy(const void *ctx, uint64_t number)
@@ -38,7 +51,7 @@ static bool is_busy(const void *ctx, uint64_t number)
 
 static struct pick_busy busy_of(const struct store *s)
 {
-    return (struct pick_busy){is_busy, s};
+    return (struct pick_busy){is_busy, s, s->running, s->merging};
 }
 
 static bool busy_add(struct store *s, const struct job *j)
@@ -358,16 +371,19 @@ static void merge_ended(struct store *s, const struct op *op, tamiz_status st)
 /* A picked job, its tables busy, over a version that is held. mutex held. */
 static bool job_begin(struct store *s, struct version **base, struct job *j)
 {
-    if (!busy_add(s, j))
+    if (s->merging == STORE_JOBS_MAX || !busy_add(s, j))
         return false;
     version_ref(*base);
-    s->merging++;
+    s->running[s->merging++] = j;
     return true;
 }
 
 /* mutex held. */
 static void job_end(struct store *s, struct version *base, struct job *j)
 {
+    for (uint32_t i = 0; i < s->merging; i++)
+        if (s->running[i] == j)
+            s->running[i] = s->running[s->merging - 1];
     s->merging--;
     busy_remove(s, j);
     job_free(j);

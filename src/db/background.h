@@ -35,6 +35,7 @@ tamiz_status db_compact_table(struct op *op, struct tamiz *db, uint32_t level, s
  * below are not needed afterwards. */
 tamiz_status flush_memtable(struct op *op, struct tamiz *db, struct mem_ref *m, uint64_t keep_from);
 
+/* store->mutex held. */
 struct pick_options pick_options_of(const struct store *s);
 
 #endif

@@ -41,6 +41,10 @@ struct standing_error {
     char text[OP_TEXT_MAX];
 };
 
+enum {
+    STORE_JOBS_MAX = 72
+}; /* compactions at once: one a thread, and those that callers ask for */
+
 /* A removed table that somebody may still read. */
 struct obsolete {
     struct table_meta *meta; /* one reference: ours */
@@ -86,6 +90,7 @@ struct store {
     bool moving_on;   /* the active memtable must be sealed before the next write: its log failed */
     uint32_t merging; /* compaction jobs that run */
     uint32_t paused;  /* > 0: no new automatic compactions */
+    const struct job *running[STORE_JOBS_MAX]; /* as many as merging */
     struct buf busy;  /* u64 numbers of tables in running jobs */
     struct buf cursors[TAMIZ_LEVELS];
     struct standing_error flush_error, merge_error;
