@@ -20,12 +20,40 @@ extern "C" {
  * Any thread. */
 TAMIZ_API uint64_t tamiz_hash(const void *key, size_t size);
 
+typedef struct tamiz_filter_family tamiz_filter_family;
+
 /* Which family, and how much of it. Plain value; parse it from text, or fill it in. */
 typedef struct tamiz_filter_policy {
     char kind[16];       /* "bloom", "blocked", …, "none"                                  */
     double bits_per_key; /* of the whole filter; 0: not asked, see fpr                     */
     double fpr;          /* wanted false-positive rate, 0 < fpr < 1; 0: not asked          */
+    const tamiz_filter_family *custom; /* your own family, of which kind is the name; or NULL */
 } tamiz_filter_policy;
+
+/*
+ * A family of your own: fill one in, put its address and name into the policy, and tamiz does the
+ * rest: header, checksum, repeats, retries, storage. Borrowed: it outlives every filter and store
+ * that uses it. The callbacks are called from any thread, several at a time. Images of it are
+ * read only where the policy (of the store, or of tamiz_filter_deserialize_custom) names it; anyone
+ * else sees a filter of an unknown kind and goes on without.
+ */
+struct tamiz_filter_family {
+    size_t struct_size; /* sizeof(tamiz_filter_family)                                          */
+    const char *name;   /* 1 to 15 characters a-z 0-9 _, none of tamiz's kinds                  */
+    uint16_t id;        /* in images: 0x8000 to 0xffff                                          */
+    uint8_t version;    /* of your layout: another is refused                                   */
+    void *ctx;          /* handed to each callback                                              */
+    /* For `keys` distinct hashes: exact bytes of the payload, and the rate to expect. */
+    tamiz_status (*plan)(void *ctx, const tamiz_filter_policy *policy, uint64_t keys,
+                         uint64_t *payload_bytes, double *expected_fpr);
+    /* Distinct hashes, ascending, into a payload of zeros on a 64-byte boundary.
+     * TAMIZ_NOT_SUPPORTED: it did not come out, go on with no filter. */
+    tamiz_status (*build)(void *ctx, const uint64_t *hashes, size_t n, void *payload,
+                          uint64_t payload_bytes);
+    /* Whether may_contain can work on these bytes, which may be anything; called once, first. */
+    bool (*check)(void *ctx, const void *payload, uint64_t payload_bytes);
+    bool (*may_contain)(void *ctx, const void *payload, uint64_t payload_bytes, uint64_t hash);
+};
 
 /*
  * "KIND", "KIND:BITS" or "KIND:fpr=P". BITS in (0, 64], fractions allowed; P in (0, 1). The family
@@ -71,6 +99,11 @@ TAMIZ_API tamiz_status tamiz_filter_serialize(const tamiz_filter *filter, void *
  * unknown kind or version. */
 TAMIZ_API tamiz_status tamiz_filter_deserialize(const void *bytes, size_t size,
                                                 tamiz_filter **filter);
+
+/* The same, where the image may be of a family of your own. */
+TAMIZ_API tamiz_status tamiz_filter_deserialize_custom(const void *bytes, size_t size,
+                                                       const tamiz_filter_family *custom,
+                                                       tamiz_filter **filter);
 
 typedef struct tamiz_filter_info {
     size_t struct_size;

@@ -84,7 +84,7 @@ TAMIZ_API tamiz_status tamiz_options_help(char **text);
 #define TAMIZ_OPTIONS_INIT                                                                         \
     {                                                                                              \
         sizeof(tamiz_options), true, false, false, false, true, UINT64_C(64) << 20,                \
-            UINT64_C(64) << 20, 4096, UINT64_C(32) << 20, {"blocked", 10, 0},                      \
+            UINT64_C(64) << 20, 4096, UINT64_C(32) << 20, {"blocked", 10, 0, NULL},                \
             TAMIZ_FILTER_UNIFORM,                                                                  \
             {TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE,               \
              TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE,               \

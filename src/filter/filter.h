@@ -24,8 +24,9 @@ struct filter_plan {
     uint64_t keys;          /* distinct hashes                                    */
     uint64_t payload_bytes; /* exact                                              */
     double expected_fpr;
-    uint32_t parameters[4]; /* the family's own, documented in docs/format/filter.md */
-    uint64_t seed;          /* the family's own: which attempt succeeded, or 0    */
+    uint32_t parameters[4];            /* the family's own, documented in docs/format/filter.md */
+    uint64_t seed;                     /* hashes are mixed with it; 0 at the first attempt      */
+    const tamiz_filter_family *custom; /* of the policy */
 };
 
 /* An opened image: borrows its bytes. Plain value, copied freely. 64 bytes of what the hot path
@@ -37,22 +38,29 @@ struct filter_view {
     uint64_t keys;
     double expected_fpr;
     uint32_t parameters[4];
-    uint64_t seed;
+    union {
+        uint64_t seed;
+        const tamiz_filter_family *custom; /* where family is the embedder's own */
+    };
 };
 
 struct filter_family {
     const char *name;
     uint16_t id;      /* on disk */
-    uint16_t version; /* newest this code writes and reads */
+    uint8_t version;  /* newest this code writes and reads */
+    bool unmixed;     /* builds from raw hashes: a layout that others defined */
+    uint8_t attempts; /* seeds to try; 0: a build cannot fail */
     /* Arithmetic: what a filter of `keys` distinct hashes under `policy` would be.
      * TAMIZ_INVALID_ARGUMENT with words. */
     tamiz_status (*plan)(struct op *op, const tamiz_filter_policy *policy, uint64_t keys,
                          struct filter_plan *plan);
-    /* Distinct hashes, ascending. Into plan->payload_bytes bytes, zeroed and aligned. May set
-     * plan->seed. TAMIZ_NOT_SUPPORTED: it did not come out within the bounded number of tries. */
-    tamiz_status (*build)(struct op *op, struct filter_plan *plan, const uint64_t *hashes, size_t n,
+    /* Distinct hashes, mixed with plan->seed (family.h), ascending. Into plan->payload_bytes bytes,
+     * zeroed and aligned. Sets plan->expected_fpr to the rate of this very image where the bits
+     * tell. TAMIZ_NOT_SUPPORTED: not with this seed; filter.c tries others, so many times. */
+    tamiz_status (*build)(struct op *op, struct filter_plan *plan, const uint64_t *mixed, size_t n,
                           uint8_t *payload);
-    /* Checks once all that the queries rely on. TAMIZ_CORRUPTION with words. */
+    /* Checks once all that the queries rely on. TAMIZ_CORRUPTION with words. May put a variant for
+     * this machine into view->family. */
     tamiz_status (*open)(struct op *op, struct filter_view *view);
     bool (*may_contain)(const struct filter_view *view, uint64_t hash);
     /* NULL: the wrapper loops. */
@@ -73,15 +81,26 @@ const struct filter_family *filter_family_at(size_t index);
 /* Words for what is wrong with a policy; OK for "none" too. */
 tamiz_status filter_policy_check(struct op *op, const tamiz_filter_policy *policy);
 
-/* An image over `hashes` (any order, repeats allowed, sorted in place) appended to `image`. With
- * the policy "none": nothing, OK. A construction that fails for the family's own reasons is
- * TAMIZ_NOT_SUPPORTED: the caller goes on with no filter. */
-tamiz_status filter_image_build(struct op *op, const tamiz_filter_policy *policy, uint64_t *hashes,
-                                size_t n, struct buf *image);
+/* An image over `hashes` (any order, repeats allowed) appended to `image`. With the policy "none":
+ * nothing, OK. A construction that fails for the family's own reasons is TAMIZ_NOT_SUPPORTED: the
+ * caller goes on with no filter (and forgives the op). */
+tamiz_status filter_image_build(struct op *op, const tamiz_filter_policy *policy,
+                                const uint64_t *hashes, size_t n, struct buf *image);
+/* The same into memory of its own, FILTER_ALIGN aligned, freed by mem_free_aligned(alloc, *image,
+ * *size, FILTER_ALIGN). "none" is a header with no payload here. *image is NULL on failure. */
+tamiz_status filter_image_make(struct op *op, const tamiz_filter_policy *policy,
+                               const uint64_t *hashes, size_t n, uint8_t **image, size_t *size);
+/* What an image would be, with no hashes: fills all of `plan`. *family is NULL for "none". */
+tamiz_status filter_plan_make(struct op *op, const tamiz_filter_policy *policy, uint64_t keys,
+                              struct filter_plan *plan, const struct filter_family **family);
 /* Checks header, checksum and payload; the view borrows `image`, which begins at a multiple of
  * FILTER_ALIGN. TAMIZ_CORRUPTION or TAMIZ_NOT_SUPPORTED with words; *view is then one that answers
  * maybe. */
 tamiz_status filter_view_open(struct op *op, struct slice image, struct filter_view *view);
+/* The same where the image may be of the embedder's own family, `custom`; NULL: none registered.
+ * `custom` outlives the view. */
+tamiz_status filter_view_open_custom(struct op *op, struct slice image,
+                                     const tamiz_filter_family *custom, struct filter_view *view);
 
 static inline bool filter_view_may_contain(const struct filter_view *view, uint64_t hash)
 {

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The cache-local Bloom filter: the key first chooses one line of 512 bits, and all of its k bits
+ * are in it. A query is one cache miss, whatever k is.
+ *
+ *     key --> line     | 512 | 512 | 512 | 512 | ...
+ *                                \__ . . 1 . . 1 1 . . . 1 . 1     k bits of this line
+ *
+ * The price: lines are not equally full. Their number of keys is binomial, the rate is the mean
+ * over it, and at 10 bits a key that is 0.96 % where the plain filter has 0.82 %.
+ *
+ * F. Putze, P. Sanders, J. Singler, "Cache-, hash- and space-efficient Bloom filters", 2007. The
+ * probing of eight bits at once follows the idea of P. Dillinger's filter in RocksDB (2019).
+ *
+ * The line is chosen by the upper bits of the mixed hash, so that a build, which gets them sorted,
+ * walks the lines in order. Bit i is the upper 9 bits of (lower 32 bits of the mixed hash) times an
+ * odd constant of its own: eight multiplications, eight shifts and eight looks in one instruction
+ * each, where AVX2 is there.
+ *
+ *   payload: lines of 64 bytes; bit b of a line is bit b % 8 of its byte b / 8.
+ *   parameters: [0] k.
+ */
+#include <math.h>
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#endif
+
+#include "filter/family.h"
+#include "filter/theory.h"
+
+enum { LINE_BYTES = 64, LINE_BITS = 512, LANES = 8, K_MAX = 24, DEFAULT_BITS = 10 };
+
+/* Odd, without structure: the first 24 outputs of splitmix64 from 0, upper halves, made odd. */
+static const uint32_t multipliers[K_MAX] = {
+    0xe220a839, 0x6e789e6b, 0x06c45d19, 0xf88bb8a9, 0x1b39896b, 0x53cb9f0d, 0x2c829abf, 0xc584133b,
+    0x3ee57891, 0xf3b8488d, 0x657eecdd, 0xc2d326e1, 0x8621a03f, 0x8e1f7555, 0xb54e0f17, 0x84bb3f97,
+    0x7d29825d, 0xc3cf1711, 0x3466e9a1, 0xd81a8d2b, 0xdb01602b, 0xa9038a93, 0xedf5f1d9, 0x54496ad7,
+};
+
+static unsigned best_k(double keys, double lines, double *fpr)
+{
+    const double per_line = lines * LINE_BITS / (keys > 0 ? keys : 1);
+    const double middle = per_line * LN2;
+    const unsigned last = middle > K_MAX - 1 ? K_MAX : (unsigned)middle + 1;
+    const unsigned first = middle * 0.6 > K_MAX - 8 ? K_MAX - 8 : (unsigned)(middle * 0.6);
+    unsigned best = 1;
+    *fpr = 1;
+    for (unsigned k = first < 1 ? 1 : first; k <= last; k++) {
+        const double rate = theory_lines_fpr(keys, lines, LINE_BITS, k);
+        if (rate < *fpr) {
+            *fpr = rate;
+            best = k;
+        }
+    }
+    return best;
+}
+
+static double lines_for_bits(double keys, double per_key)
+{
+    const double lines = ceil(keys * per_key / LINE_BITS - 1e-9);
+    return lines < 1 ? 1 : lines;
+}
+
+/* The fewest lines whose best k reaches `fpr`: bisection, as the rate falls with their number. */
+static double lines_for_rate(double keys, double fpr)
+{
+    double enough = lines_for_bits(keys, 64), few = 0, rate;
+    while (enough - few > 1 && (enough - few) > enough * 1e-4) {
+        const double middle = floor((enough + few) / 2);
+        best_k(keys, middle, &rate);
+        if (rate <= fpr)
+            enough = middle;
+        else
+            few = middle;
+    }
+    return enough;
+}
+
+static tamiz_status blocked_plan(struct op *op, const tamiz_filter_policy *policy, uint64_t keys,
+                                 struct filter_plan *plan)
+{
+    const double n = (double)keys;
+    const double per_key = policy->bits_per_key > 0 ? policy->bits_per_key : DEFAULT_BITS;
+    const double lines =
+        policy->fpr > 0 ? lines_for_rate(n, policy->fpr) : lines_for_bits(n, per_key);
+    if (lines > (double)UINT32_MAX) /* beyond, line and bits would share bits of the hash */
+        return filter_too_large(op, keys, lines * LINE_BITS / n);
+    plan->payload_bytes = (uint64_t)lines * LINE_BYTES;
+    plan->parameters[0] = best_k(n, lines, &plan->expected_fpr);
+    return TAMIZ_OK;
+}
+
+static inline uint64_t line_of(uint64_t mixed, uint64_t payload_bytes)
+{
+    return mul_high(mixed, payload_bytes / LINE_BYTES) * LINE_BYTES;
+}
+
+static inline uint32_t bit_of(uint64_t mixed, unsigned i)
+{
+    return ((uint32_t)mixed * multipliers[i]) >> 23;
+}
+
+/* The mean of (share of set bits)^k over the lines as they are. */
+static double measured_rate(const uint8_t *payload, uint64_t payload_bytes, unsigned k)
+{
+    uint64_t lines_with[LINE_BITS + 1] = {0};
+    for (uint64_t at = 0; at < payload_bytes; at += LINE_BYTES)
+        lines_with[filter_count_bits(payload + at, LINE_BYTES)]++;
+    double sum = 0;
+    for (unsigned set = 0; set <= LINE_BITS; set++)
+        sum += (double)lines_with[set] * theory_power(set / (double)LINE_BITS, k);
+    return sum * LINE_BYTES / (double)payload_bytes;
+}
+
+static tamiz_status blocked_build(struct op *op, struct filter_plan *plan, const uint64_t *mixed,
+                                  size_t n, uint8_t *payload)
+{
+    (void)op;
+    const unsigned k = plan->parameters[0];
+    for (size_t i = 0; i < n; i++) {
+        uint8_t *line = payload + line_of(mixed[i], plan->payload_bytes);
+        for (unsigned j = 0; j < k; j++) {
+            const uint32_t bit = bit_of(mixed[i], j);
+            line[bit >> 3] |= (uint8_t)(1u << (bit & 7));
+        }
+    }
+    plan->expected_fpr = measured_rate(payload, plan->payload_bytes, k);
+    return TAMIZ_OK;
+}
+
+static bool blocked_may_contain(const struct filter_view *view, uint64_t hash)
+{
+    const uint64_t mixed = filter_mix(hash, view->seed);
+    const uint8_t *line = view->payload + line_of(mixed, view->payload_bytes);
+    for (unsigned j = 0; j < view->parameters[0]; j++) {
+        const uint32_t bit = bit_of(mixed, j);
+        if (!(line[bit >> 3] >> (bit & 7) & 1))
+            return false;
+    }
+    return true;
+}
+
+static void blocked_prefetch(const struct filter_view *view, uint64_t hash)
+{
+    filter_touch(view->payload + line_of(filter_mix(hash, view->seed), view->payload_bytes));
+}
+
+static void blocked_describe(const struct filter_view *view, tamiz_filter_info *info)
+{
+    info->hashes = view->parameters[0];
+    info->fill = (double)filter_count_bits(view->payload, view->payload_bytes) /
+                 (double)(view->payload_bytes * 8);
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+/* For lane j of this round: 1 where j < k, so that the lanes beyond ask for no bit. */
+static const uint32_t lane_ones[2 * LANES] = {1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0};
+
+__attribute__((target("avx2"))) static inline bool eight_set(const uint8_t *line, uint32_t low,
+                                                             unsigned first, unsigned k)
+{
+    const __m256i lower = _mm256_load_si256((const void *)line);
+    const __m256i upper = _mm256_load_si256((const void *)(line + 32));
+    const __m256i by = _mm256_loadu_si256((const void *)(multipliers + first));
+    const unsigned lanes = k - first < LANES ? k - first : LANES;
+    const __m256i ones = _mm256_loadu_si256((const void *)(lane_ones + LANES - lanes));
+    const __m256i product = _mm256_mullo_epi32(_mm256_set1_epi32((int)low), by);
+    /* Of the 9 bits: the highest chooses the half, the next 3 the word, the last 5 the bit. */
+    const __m256i word = _mm256_srli_epi32(product, 28);
+    const __m256i bit = _mm256_srli_epi32(_mm256_slli_epi32(product, 4), 27);
+    const __m256 in_lower = _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(lower, word));
+    const __m256 in_upper = _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(upper, word));
+    const __m256i words =
+        _mm256_castps_si256(_mm256_blendv_ps(in_lower, in_upper, _mm256_castsi256_ps(product)));
+    return _mm256_testc_si256(words, _mm256_sllv_epi32(ones, bit));
+}
+
+__attribute__((target("avx2"))) static inline bool line_set(const uint8_t *line, uint32_t low,
+                                                            unsigned k)
+{
+    bool set = eight_set(line, low, 0, k);
+    for (unsigned first = LANES; set && first < k; first += LANES)
+        set = eight_set(line, low, first, k);
+    return set;
+}
+
+__attribute__((target("avx2"))) static bool blocked_may_contain_avx2(const struct filter_view *view,
+                                                                     uint64_t hash)
+{
+    const uint64_t mixed = filter_mix(hash, view->seed);
+    return line_set(view->payload + line_of(mixed, view->payload_bytes), (uint32_t)mixed,
+                    view->parameters[0]);
+}
+
+enum { BATCH = 32 };
+
+__attribute__((target("avx2"))) static void
+blocked_many_avx2(const struct filter_view *view, const uint64_t *hashes, size_t n, bool *maybe)
+{
+    const uint64_t bytes = view->payload_bytes;
+    for (size_t start = 0; start < n; start += BATCH) {
+        const size_t count = n - start < BATCH ? n - start : BATCH;
+        const uint8_t *lines[BATCH];
+        uint32_t low[BATCH];
+        for (size_t i = 0; i < count; i++) {
+            const uint64_t mixed = filter_mix(hashes[start + i], view->seed);
+            lines[i] = view->payload + line_of(mixed, bytes);
+            low[i] = (uint32_t)mixed;
+            filter_touch(lines[i]);
+        }
+        for (size_t i = 0; i < count; i++)
+            maybe[start + i] = line_set(lines[i], low[i], view->parameters[0]);
+    }
+}
+
+static const struct filter_family blocked_avx2 = {
+    .name = "blocked",
+    .id = 2,
+    .version = 1,
+    .plan = blocked_plan,
+    .build = blocked_build,
+    .may_contain = blocked_may_contain_avx2,
+    .may_contain_many = blocked_many_avx2,
+    .prefetch = blocked_prefetch,
+    .describe = blocked_describe,
+};
+#endif
+
+static tamiz_status blocked_open(struct op *op, struct filter_view *view)
+{
+    const uint64_t lines = view->payload_bytes / LINE_BYTES;
+    if (lines == 0 || lines > UINT32_MAX || view->payload_bytes % LINE_BYTES)
+        return op_fail(op, TAMIZ_CORRUPTION, "filter blocked: %llu bytes: want lines of %d",
+                       (unsigned long long)view->payload_bytes, LINE_BYTES);
+    if (view->parameters[0] < 1 || view->parameters[0] > K_MAX)
+        return op_fail(op, TAMIZ_CORRUPTION, "filter blocked: k=%u: want 1..%d",
+                       view->parameters[0], K_MAX);
+#if defined(__x86_64__) && defined(__GNUC__)
+    if (filter_has_avx2())
+        view->family = &blocked_avx2;
+#endif
+    return TAMIZ_OK;
+}
+
+const struct filter_family filter_blocked = {
+    .name = "blocked",
+    .id = 2,
+    .version = 1,
+    .plan = blocked_plan,
+    .build = blocked_build,
+    .open = blocked_open,
+    .may_contain = blocked_may_contain,
+    .prefetch = blocked_prefetch,
+    .describe = blocked_describe,
+};

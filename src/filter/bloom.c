@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The plain Bloom filter: m bits, k of them set for each key, anywhere. A query looks at its k bits
+ * and stops at the first that is clear; a member's are all set.
+ *
+ *     key --> k places      . . 1 . . . 1 . . 1 . . . . 1 . .      m bits
+ *
+ * rate = (1 - e^(-kn/m))^k, least at k = m/n ln 2, where half of the bits are set: then a key costs
+ * 1.44 log2(1/rate) bits, 44 % over the bound. Every probe is a cache line of its own, which is why
+ * blocked.c exists; this is the one that everybody knows, and keys can be added later.
+ *
+ * B. H. Bloom, "Space/time trade-offs in hash coding with allowable errors", CACM 13(7), 1970.
+ *
+ * Place i of a key is the mixed hash times the i-th power of an odd constant, spread over m by its
+ * upper bits. All of it in 64 bits: a 32-bit hash or place puts a floor under the rate of large
+ * filters.
+ *
+ *   payload: m/8 bytes; bit b is bit b % 8 of byte b / 8.    parameters: [0] k.
+ */
+#include <math.h>
+
+#include "filter/family.h"
+#include "filter/theory.h"
+
+enum { WORD_BYTES = 8, K_MAX = 64, DEFAULT_BITS = 10 };
+
+static double words_for(double bits)
+{
+    const double words = ceil(bits / (WORD_BYTES * 8) - 1e-9);
+    return words < 1 ? 1 : words;
+}
+
+static unsigned best_k(double bits, double keys)
+{
+    return keys > 0 ? tamiz_bloom_hashes(bits, keys) : 1;
+}
+
+/* Bits per key that reach `fpr`; whole numbers of hashes make it a search. */
+static double bits_for(double keys, double fpr)
+{
+    double bits = -log(fpr) / (LN2 * LN2);
+    while (bits < 64 && theory_line_fpr(keys, keys * bits, best_k(keys * bits, keys)) > fpr)
+        bits *= 1.001;
+    return bits;
+}
+
+static tamiz_status bloom_plan(struct op *op, const tamiz_filter_policy *policy, uint64_t keys,
+                               struct filter_plan *plan)
+{
+    const double n = (double)keys;
+    const double per_key = policy->fpr > 0            ? bits_for(n > 0 ? n : 1, policy->fpr)
+                           : policy->bits_per_key > 0 ? policy->bits_per_key
+                                                      : DEFAULT_BITS;
+    const double words = words_for(n * per_key);
+    if (words * WORD_BYTES > (double)FILTER_PAYLOAD_MAX)
+        return filter_too_large(op, keys, per_key);
+    plan->payload_bytes = (uint64_t)words * WORD_BYTES;
+    const double bits = words * WORD_BYTES * 8;
+    const unsigned k = best_k(n * per_key, n);
+    plan->parameters[0] = k;
+    plan->expected_fpr = theory_line_fpr(n, bits, k);
+    return TAMIZ_OK;
+}
+
+static double fill_of(const uint8_t *payload, uint64_t payload_bytes)
+{
+    return (double)filter_count_bits(payload, payload_bytes) / (double)(payload_bytes * 8);
+}
+
+static void set_all(uint8_t *payload, uint64_t bits, unsigned k, uint64_t mixed)
+{
+    for (; k; k--, mixed *= FILTER_MULTIPLIER) {
+        const uint64_t bit = mul_high(mixed, bits);
+        payload[bit >> 3] |= (uint8_t)(1u << (bit & 7));
+    }
+}
+
+static tamiz_status bloom_build(struct op *op, struct filter_plan *plan, const uint64_t *mixed,
+                                size_t n, uint8_t *payload)
+{
+    (void)op;
+    for (size_t i = 0; i < n; i++)
+        set_all(payload, plan->payload_bytes * 8, plan->parameters[0], mixed[i]);
+    plan->expected_fpr = theory_power(fill_of(payload, plan->payload_bytes), plan->parameters[0]);
+    return TAMIZ_OK;
+}
+
+static tamiz_status bloom_open(struct op *op, struct filter_view *view)
+{
+    if (view->payload_bytes == 0 || view->payload_bytes % WORD_BYTES)
+        return op_fail(op, TAMIZ_CORRUPTION, "filter bloom: %llu bytes: want a multiple of %d",
+                       (unsigned long long)view->payload_bytes, WORD_BYTES);
+    if (view->parameters[0] < 1 || view->parameters[0] > K_MAX)
+        return op_fail(op, TAMIZ_CORRUPTION, "filter bloom: k=%u: want 1..%d", view->parameters[0],
+                       K_MAX);
+    return TAMIZ_OK;
+}
+
+static bool bloom_may_contain(const struct filter_view *view, uint64_t hash)
+{
+    const uint64_t bits = view->payload_bytes * 8;
+    uint64_t mixed = filter_mix(hash, view->seed);
+    for (unsigned k = view->parameters[0]; k; k--, mixed *= FILTER_MULTIPLIER) {
+        const uint64_t bit = mul_high(mixed, bits);
+        if (!(view->payload[bit >> 3] >> (bit & 7) & 1))
+            return false;
+    }
+    return true;
+}
+
+/* The first two places: half of the absent keys end at the first, a quarter at the second. */
+static void bloom_prefetch(const struct filter_view *view, uint64_t hash)
+{
+    const uint64_t bits = view->payload_bytes * 8;
+    const uint64_t mixed = filter_mix(hash, view->seed);
+    filter_touch(view->payload + (mul_high(mixed, bits) >> 3));
+    filter_touch(view->payload + (mul_high(mixed * FILTER_MULTIPLIER, bits) >> 3));
+}
+
+static void bloom_describe(const struct filter_view *view, tamiz_filter_info *info)
+{
+    info->hashes = view->parameters[0];
+    info->fill = fill_of(view->payload, view->payload_bytes);
+}
+
+const struct filter_family filter_bloom = {
+    .name = "bloom",
+    .id = 1,
+    .version = 1,
+    .plan = bloom_plan,
+    .build = bloom_build,
+    .open = bloom_open,
+    .may_contain = bloom_may_contain,
+    .prefetch = bloom_prefetch,
+    .describe = bloom_describe,
+};

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the family files share: how a hash becomes a place, and the list of families.
+ *
+ * A family never sees a raw hash when it builds: filter.c mixes each with the image's seed, sorts
+ * the results and drops repeats. So a place computed as mul_high(mixed, places) is ascending while
+ * building, and memory is walked from front to back. A query mixes once in the same way.
+ */
+#ifndef TAMIZ_FILTER_FAMILY_H
+#define TAMIZ_FILTER_FAMILY_H
+
+#include "base/coding.h"
+#include "filter/filter.h"
+
+__extension__ typedef unsigned __int128 filter_u128;
+
+/* The golden ratio's and other odd constants with no structure. */
+#define FILTER_MULTIPLIER UINT64_C(0x9e3779b97f4a7c15)
+
+/* a * b / 2^64: spreads a uniform `a` over 0..b-1 in order, with no division. */
+static inline uint64_t mul_high(uint64_t a, uint64_t b)
+{
+    return (uint64_t)(((filter_u128)a * b) >> 64);
+}
+
+/*
+ * One multiplication, both halves folded: every bit of the result depends on the whole hash. The
+ * key hash is good already; this is for hashes that are not (sequential, or alike in one half),
+ * and the seed gives a failed construction another chance.
+ */
+static inline uint64_t filter_mix(uint64_t hash, uint64_t seed)
+{
+    const filter_u128 product = (filter_u128)(hash ^ seed) * UINT64_C(0xd6e8feb86659fd93);
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+static inline void filter_touch(const void *line)
+{
+    __builtin_prefetch(line, 0, 3);
+}
+
+/* Whether this machine can run the AVX2 variants. Both give the same answers and the same bytes. */
+static inline bool filter_has_avx2(void)
+{
+#if defined(__x86_64__) && defined(__GNUC__)
+    return __builtin_cpu_supports("avx2");
+#else
+    return false;
+#endif
+}
+
+/* No image is larger; and all arithmetic on sizes below it is exact in a double. */
+#define FILTER_PAYLOAD_MAX (UINT64_C(1) << 48)
+
+/* TAMIZ_INVALID_ARGUMENT with the words for a filter beyond what its family can address. */
+tamiz_status filter_too_large(struct op *op, uint64_t keys, double bits_per_key);
+
+/* Set bits of `size` bytes. */
+uint64_t filter_count_bits(const uint8_t *bytes, uint64_t size);
+
+/* The header of `image`, of which all payload is there. family NULL: "none". */
+void filter_header_write(const struct filter_family *family, const struct filter_plan *plan,
+                         uint8_t *image);
+/* What a plan says of the filter; the rest of `info` 0. */
+void filter_info_fill(const struct filter_family *family, const struct filter_plan *plan,
+                      tamiz_filter_info *info);
+/* tamiz_filter_policy_parse with the words in `op`. */
+tamiz_status filter_policy_parse(struct op *op, const char *text, tamiz_filter_policy *policy);
+
+extern const struct filter_family filter_bloom, filter_blocked;
+extern const struct filter_family filter_custom; /* of the embedder; in no list */
+
+#endif

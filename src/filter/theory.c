@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#include "filter/theory.h"
+
+#include <math.h>
+
+#include "tamiz/filter.h"
+
+double theory_power(double base, unsigned exponent)
+{
+    double result = 1;
+    for (; exponent; exponent >>= 1) {
+        if (exponent & 1)
+            result *= base;
+        base *= base;
+    }
+    return result;
+}
+
+double theory_line_fpr(double keys, double bits, unsigned k)
+{
+    if (keys <= 0 || bits < 1)
+        return 0;
+    const double throws = keys * k;
+    const double clear = exp(throws * log1p(-1 / bits));
+    const double both_clear = bits > 2 ? exp(throws * log1p(-2 / bits)) : 0;
+    const double variance = clear / bits + (1 - 1 / bits) * both_clear - clear * clear;
+    const double set = 1 - clear;
+    double rate = theory_power(set, k);
+    if (k >= 2 && variance > 0)
+        rate += k * (k - 1) / 2.0 * theory_power(set, k - 2) * variance;
+    return rate < 1 ? rate : 1;
+}
+
+double theory_lines_fpr(double keys, double lines, double bits, unsigned k)
+{
+    if (lines <= 1)
+        return theory_line_fpr(keys, bits, k);
+    /* Binomial weights by their ratio, outwards from the mean, in units of the first. */
+    const double mean = floor(keys / lines), odds = 1 / (lines - 1);
+    double total = 0, sum = 0, weight = 1;
+    for (double i = mean; i <= keys && weight > 1e-14; i++) {
+        total += weight;
+        sum += weight * theory_line_fpr(i, bits, k);
+        weight *= (keys - i) / (i + 1) * odds;
+    }
+    weight = 1;
+    for (double i = mean; i >= 1; i--) {
+        weight *= i / ((keys - i + 1) * odds);
+        if (weight < 1e-14)
+            break;
+        total += weight;
+        sum += weight * theory_line_fpr(i - 1, bits, k);
+    }
+    return sum / total;
+}
+
+double tamiz_bloom_bits(double n, double p)
+{
+    if (!(n > 0) || !(p > 0) || !(p < 1))
+        return 0;
+    return ceil(-n * log(p) / (LN2 * LN2));
+}
+
+unsigned tamiz_bloom_hashes(double bits, double n)
+{
+    if (!(n > 0) || !(bits > 0))
+        return 1;
+    const double k = round(bits / n * LN2);
+    return k < 1 ? 1 : k > 64 ? 64 : (unsigned)k;
+}
+
+double tamiz_bloom_fpr(double bits, unsigned k, double n)
+{
+    if (!(n > 0))
+        return 0;
+    if (!(bits > 0) || k == 0)
+        return 1;
+    return pow(-expm1(-(double)k * n / bits), k);
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What every kind of filter must obey, run over all kinds, sizes and sorts of hashes.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "filter/filter.h"
+#include "support/test.h"
+
+enum { PROBES = 100000 };
+
+enum spread { RANDOM, SEQUENTIAL, ALL_SAME, HALF_REPEATED, SAME_HIGH, SAME_LOW, SPREADS };
+static const char *const spread_words[SPREADS] = {
+    "random", "sequential", "all the same", "half repeated", "same upper half", "same lower half",
+};
+
+static uint64_t *hashes_make(enum spread spread, size_t n, struct test_random *random)
+{
+    uint64_t *hashes = malloc((n ? n : 1) * sizeof *hashes);
+    assert_non_null(hashes);
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t x = test_random_u64(random);
+        switch (spread) {
+        case RANDOM: hashes[i] = x; break;
+        case SEQUENTIAL: hashes[i] = i; break;
+        case ALL_SAME: hashes[i] = UINT64_C(0x0123456789abcdef); break;
+        case HALF_REPEATED: hashes[i] = i % 2 ? hashes[i - 1] : x; break;
+        case SAME_HIGH: hashes[i] = UINT64_C(0xfeedface00000000) | (uint32_t)x; break;
+        case SAME_LOW: hashes[i] = x << 32 | 0xfeedface; break;
+        case SPREADS: break;
+        }
+    }
+    return hashes;
+}
+
+static tamiz_filter_policy policy_of(const char *text)
+{
+    tamiz_filter_policy policy;
+    assert_public(tamiz_filter_policy_parse(text, &policy), TAMIZ_OK);
+    return policy;
+}
+
+/* Every kind, with nothing said and with numbers of its own. */
+static const char *const policies[] = {
+    "none",        "bloom",      "bloom:4.5",  "bloom:16",   "bloom:fpr=0.02",    "blocked",
+    "blocked:4.5", "blocked:16", "blocked:24", "blocked:40", "blocked:fpr=0.001",
+};
+enum { POLICIES = sizeof policies / sizeof *policies };
+
+struct image {
+    void *bytes;
+    size_t size;
+};
+
+static struct image image_of(const tamiz_filter *filter)
+{
+    struct image image;
+    assert_public(tamiz_filter_serialize(filter, &image.bytes, &image.size), TAMIZ_OK);
+    return image;
+}
+
+static void assert_same_image(const tamiz_filter *a, const tamiz_filter *b)
+{
+    const struct image x = image_of(a), y = image_of(b);
+    assert_int_equal(x.size, y.size);
+    assert_memory_equal(x.bytes, y.bytes, x.size);
+    tamiz_free(x.bytes);
+    tamiz_free(y.bytes);
+}
+
+static void assert_denies_no_member(const tamiz_filter *filter, const uint64_t *hashes, size_t n)
+{
+    bool *maybe = malloc((n ? n : 1) * sizeof *maybe);
+    assert_non_null(maybe);
+    tamiz_filter_may_contain_many(filter, hashes, n, maybe);
+    for (size_t i = 0; i < n; i++)
+        if (!maybe[i] || !tamiz_filter_may_contain(filter, hashes[i]))
+            fail_msg("member %zu, %llx, is denied", i, (unsigned long long)hashes[i]);
+    free(maybe);
+}
+
+/* Random hashes are absent: none of them meets 2^64 by chance. */
+static uint64_t false_positives(const tamiz_filter *filter, uint64_t probes,
+                                struct test_random *random)
+{
+    uint64_t hashes[100], found = 0;
+    bool maybe[100];
+    for (uint64_t i = 0; i < probes; i += 100) {
+        for (int j = 0; j < 100; j++)
+            hashes[j] = test_random_u64(random);
+        tamiz_filter_may_contain_many(filter, hashes, 100, maybe);
+        for (int j = 0; j < 100; j++)
+            found += maybe[j];
+    }
+    return found;
+}
+
+static void assert_keeps_its_rate(const tamiz_filter *filter, uint64_t probes,
+                                  struct test_random *random)
+{
+    tamiz_filter_info info = TAMIZ_FILTER_INFO_INIT;
+    tamiz_filter_info_get(filter, &info);
+    const double found = (double)false_positives(filter, probes, random);
+    const double wanted = info.expected_fpr * (double)probes;
+    const double sigma = sqrt(wanted * (1 - info.expected_fpr));
+    if (fabs(found - wanted) > 5 * sigma + 3)
+        fail_msg("%s, %llu keys: %g false positives of %llu, expected %g +- %g", info.kind,
+                 (unsigned long long)info.keys, found, (unsigned long long)probes, wanted, sigma);
+}
+
+static void shuffle(uint64_t *hashes, size_t n, struct test_random *random)
+{
+    for (size_t i = n; i > 1; i--) {
+        const size_t j = (size_t)test_random_below(random, i);
+        const uint64_t x = hashes[i - 1];
+        hashes[i - 1] = hashes[j];
+        hashes[j] = x;
+    }
+}
+
+static void obey(const char *text, enum spread spread, size_t n, struct test_random *random)
+{
+    const tamiz_filter_policy policy = policy_of(text);
+    uint64_t *hashes = hashes_make(spread, n, random);
+    tamiz_filter *filter, *other, *again;
+    assert_public(tamiz_filter_build(&policy, hashes, n, &filter), TAMIZ_OK);
+    assert_denies_no_member(filter, hashes, n);
+    assert_keeps_its_rate(filter, n <= 100000 ? PROBES : 10 * PROBES, random);
+
+    shuffle(hashes, n, random);
+    assert_public(tamiz_filter_build(&policy, hashes, n, &other), TAMIZ_OK);
+    assert_same_image(filter, other);
+
+    const struct image image = image_of(filter);
+    assert_public(tamiz_filter_deserialize(image.bytes, image.size, &again), TAMIZ_OK);
+    assert_same_image(filter, again);
+    assert_denies_no_member(again, hashes, n);
+    tamiz_free(image.bytes);
+    tamiz_filter_free(filter);
+    tamiz_filter_free(other);
+    tamiz_filter_free(again);
+    free(hashes);
+}
+
+static void every_kind_obeys_at_every_size(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {0, 1, 2, 3, 5, 63, 64, 65, 1000, 11480, 11500, 11521};
+    struct test_random random = test_random_start(3);
+    for (size_t p = 0; p < POLICIES; p++)
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+            for (int spread = 0; spread < SPREADS; spread++)
+                obey(policies[p], (enum spread)spread, sizes[s], &random);
+}
+
+static void every_kind_obeys_when_large(void **state)
+{
+    (void)state;
+    struct test_random random = test_random_start(4);
+    for (size_t p = 0; p < POLICIES; p++)
+        for (int spread = 0; spread < SPREADS; spread++) {
+            print_message("%s, %s\n", policies[p], spread_words[spread]);
+            obey(policies[p], (enum spread)spread, 100000, &random);
+        }
+    for (size_t p = 0; p < POLICIES; p++)
+        obey(policies[p], RANDOM, 1000000, &random);
+}
+
+static void a_plan_tells_what_will_be_built(void **state)
+{
+    (void)state;
+    struct test_random random = test_random_start(5);
+    static const size_t sizes[] = {1000, 100000};
+    for (size_t p = 0; p < POLICIES; p++)
+        for (size_t s = 0; s < 2; s++) {
+            const tamiz_filter_policy policy = policy_of(policies[p]);
+            uint64_t *hashes = hashes_make(RANDOM, sizes[s], &random);
+            tamiz_filter *filter;
+            tamiz_filter_info plan = TAMIZ_FILTER_INFO_INIT, info = TAMIZ_FILTER_INFO_INIT;
+            assert_public(tamiz_filter_plan(&policy, sizes[s], &plan), TAMIZ_OK);
+            assert_public(tamiz_filter_build(&policy, hashes, sizes[s], &filter), TAMIZ_OK);
+            tamiz_filter_info_get(filter, &info);
+            assert_string_equal(plan.kind, info.kind);
+            assert_int_equal(plan.keys, info.keys);
+            assert_int_equal(plan.bytes, info.bytes);
+            assert_true(plan.bits_per_key == info.bits_per_key);
+            /* One image's lines are luckier or less so: the rarer the rate, the more it shows. */
+            const double slack = sizes[s] < 100000 ? 2 : plan.expected_fpr < 1e-5 ? 0.3 : 0.06;
+            if (fabs(plan.expected_fpr / info.expected_fpr - 1) > slack)
+                fail_msg("%s: %g was planned, %g came", policies[p], plan.expected_fpr,
+                         info.expected_fpr);
+            if (policy.fpr > 0)
+                assert_true(plan.expected_fpr <= policy.fpr * 1.0001);
+            tamiz_filter_free(filter);
+            free(hashes);
+        }
+}
+
+static void every_truncation_and_every_flipped_byte_is_refused(void **state)
+{
+    (void)state;
+    struct test_random random = test_random_start(6);
+    for (size_t p = 0; p < POLICIES; p++) {
+        const tamiz_filter_policy policy = policy_of(policies[p]);
+        uint64_t *hashes = hashes_make(RANDOM, 500, &random);
+        tamiz_filter *filter, *damaged;
+        assert_public(tamiz_filter_build(&policy, hashes, 500, &filter), TAMIZ_OK);
+        const struct image image = image_of(filter);
+        uint8_t *bytes = image.bytes;
+        for (size_t size = 0; size < image.size; size++) {
+            assert_true(tamiz_filter_deserialize(bytes, size, &damaged) < 0);
+            assert_null(damaged);
+        }
+        for (size_t i = 0; i < image.size; i++) {
+            const uint8_t flip = (uint8_t)(1 + test_random_below(&random, 255));
+            bytes[i] ^= flip;
+            assert_true(tamiz_filter_deserialize(bytes, image.size, &damaged) < 0);
+            assert_null(damaged);
+            bytes[i] ^= flip;
+        }
+        tamiz_free(image.bytes);
+        tamiz_filter_free(filter);
+        free(hashes);
+    }
+}
+
+static void repeats_count_once(void **state)
+{
+    (void)state;
+    struct test_random random = test_random_start(7);
+    const tamiz_filter_policy policy = policy_of("blocked:10");
+    uint64_t *hashes = hashes_make(HALF_REPEATED, 10000, &random);
+    tamiz_filter *filter;
+    tamiz_filter_info info = TAMIZ_FILTER_INFO_INIT;
+    assert_public(tamiz_filter_build(&policy, hashes, 10000, &filter), TAMIZ_OK);
+    tamiz_filter_info_get(filter, &info);
+    assert_int_equal(info.keys, 5000);
+    assert_true(info.bits_per_key < 10.2);
+    tamiz_filter_free(filter);
+    free(hashes);
+}
+
+static void blocked_at_ten_bits_is_within_its_promise(void **state)
+{
+    (void)state;
+    tamiz_filter_info info = TAMIZ_FILTER_INFO_INIT;
+    const tamiz_filter_policy policy = policy_of("blocked:10");
+    assert_public(tamiz_filter_plan(&policy, 1000000, &info), TAMIZ_OK);
+    assert_true(info.expected_fpr <= 0.0097);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kind_obeys_at_every_size),
+        cmocka_unit_test(every_kind_obeys_when_large),
+        cmocka_unit_test(a_plan_tells_what_will_be_built),
+        cmocka_unit_test(every_truncation_and_every_flipped_byte_is_refused),
+        cmocka_unit_test(repeats_count_once),
+        cmocka_unit_test(blocked_at_ten_bits_is_within_its_promise),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
