@@ -283,13 +283,24 @@ static struct iter *job_iter(struct op *op, const struct job *j)
 static tamiz_status move_table(struct op *op, struct tamiz *db, const struct job *j, uint64_t run)
 {
     struct store *s = db->store;
-    struct table_meta like = *job_input(j, 0);
-    like.level = j->output_level;
-    like.run = run;
+    const struct table_meta *m = job_input(j, 0);
+    const struct table_meta like = {.number = m->number,
+                                    .file_id = m->file_id,
+                                    .file_size = m->file_size,
+                                    .level = j->output_level,
+                                    .run = run,
+                                    .entries = m->entries,
+                                    .keys = m->keys,
+                                    .tombstones = m->tombstones,
+                                    .seq_min = m->seq_min,
+                                    .seq_max = m->seq_max,
+                                    .filter_bytes = m->filter_bytes,
+                                    .smallest = m->smallest,
+                                    .largest = m->largest};
     struct table_meta *moved = table_meta_new(op, &s->alloc, &like);
     if (!moved)
         return TAMIZ_OUT_OF_MEMORY;
-    moved->table = table_share(like.table);
+    moved->table = table_share(m->table);
     const struct version_edit edit = {
         .removed = &moved->number, .removed_count = 1, .added = &moved, .added_count = 1};
     const tamiz_status st = install(op, db, &edit, NULL, 0);

@@ -90,9 +90,9 @@ static void store_free(struct op *op, struct store *s)
     if (s->epoch.slots) {
         (void)epoch_reclaim(&s->epoch);
         store_collect(s);
-        epoch_free(&s->epoch);
     }
-    cache_free(s->cache);
+    cache_free(s->cache); /* hands what readers held to the epoch */
+    epoch_free(&s->epoch);
     ledger_free(s->ledger);
     fork_guard_free(s->fork_guard);
     mem_free(&s->alloc, s->keyspace, sizeof *s->keyspace);

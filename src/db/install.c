@@ -88,11 +88,12 @@ tamiz_status install(struct op *op, struct tamiz *db, const struct version_edit 
     record.next_file = after.next_file = atomic_load_explicit(&s->next_file, memory_order_relaxed);
     record.last_seq = after.last_seq = atomic_load_explicit(&s->seq, memory_order_relaxed);
     record.next_run = after.next_run;
-    TRY(manifest_write(op, &s->manifest, &record, &after));
+    st = manifest_write(op, &s->manifest, &record, &after);
     if (after.next_file >
         atomic_load_explicit(&s->next_file,
                              memory_order_relaxed)) /* a new manifest took a number */
         atomic_store_explicit(&s->next_file, after.next_file, memory_order_relaxed);
+    TRY(st);
 
     mutex_lock(&s->mutex);
     view = view_after(op, db, version, flushed);
