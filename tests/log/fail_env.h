@@ -38,6 +38,9 @@ struct fail_env {
     size_t short_write; /* bytes of the failing write that reach the file */
     int seen;           /* calls counted so far */
     int fired;
+    /* Told of each sync that succeeded; NULL: nobody asks. */
+    void (*synced)(struct fail_env *f, void *file);
+    void (*synced_directory)(struct fail_env *f, const char *path);
 };
 
 static inline bool fail_now(struct fail_env *f, enum fail_kind kind)
@@ -95,7 +98,12 @@ static inline int fail_write(void *ctx, void *file, uint64_t offset, const void 
 
 static inline int fail_sync(void *ctx, void *file)
 {
-    FAIL_CALL(FAIL_SYNC, in->sync(f->inner->ctx, file));
+    struct fail_env *f = (struct fail_env *)ctx;
+    const bool now = fail_now(f, FAIL_SYNC);
+    const int result = now && !f->after ? f->error : f->inner->ops->sync(f->inner->ctx, file);
+    if (result == 0 && f->synced)
+        f->synced(f, file);
+    return now && !result ? f->error : result;
 }
 
 static inline int fail_truncate(void *ctx, void *file, uint64_t size)
@@ -120,7 +128,13 @@ static inline int fail_remove(void *ctx, const char *path)
 
 static inline int fail_sync_directory(void *ctx, const char *path)
 {
-    FAIL_CALL(FAIL_SYNC_DIRECTORY, in->sync_directory(f->inner->ctx, path));
+    struct fail_env *f = (struct fail_env *)ctx;
+    const bool now = fail_now(f, FAIL_SYNC_DIRECTORY);
+    const int result =
+        now && !f->after ? f->error : f->inner->ops->sync_directory(f->inner->ctx, path);
+    if (result == 0 && f->synced_directory)
+        f->synced_directory(f, path);
+    return now && !result ? f->error : result;
 }
 
 static inline int fail_list(void *ctx, const char *path,
