@@ -89,12 +89,11 @@ void ledger_end(struct op *op, struct ledger *l, const struct ledger_sample *sam
                 const struct table *answered)
 {
     uint64_t misses[TAMIZ_LEVELS] = {0};
-    const uint64_t key8 = slice_prefix8(lookup->key, 0);
     const uint64_t weight = atomic_load_explicit(&l->one_in, memory_order_relaxed);
     mutex_lock(&l->mutex);
     for (uint32_t r = 0; r < version->run_count; r++) {
         const struct run *run = &version->runs[r];
-        const struct table_meta *meta = run_find(run, lookup->key, key8);
+        const struct table_meta *meta = run_find(run, lookup->key, run_word(run, lookup->key));
         uint32_t block;
         if (!meta || !table_locate(meta->table, lookup->key, &block))
             continue;

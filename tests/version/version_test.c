@@ -162,13 +162,13 @@ static void ask_around(const char *prefix, int n)
     for (int i = -1; i <= n * 4 + 4; i++) {
         (void)snprintf(a, sizeof a, "%s%06d%s", prefix, i, i % 3 ? "" : "x");
         const struct slice key = i < 0 ? slice_of_text("") : slice_of_text(a);
-        const uint64_t key8 = slice_prefix8(key, 0);
-        assert_ptr_equal(run_find(v->runs, key, key8), find_slowly(v->runs, key));
-        assert_int_equal(run_lower_bound(v->runs, key, key8), lower_bound_slowly(v->runs, key));
+        const uint64_t word = run_word(v->runs, key);
+        assert_ptr_equal(run_find(v->runs, key, word), find_slowly(v->runs, key));
+        assert_int_equal(run_lower_bound(v->runs, key, word), lower_bound_slowly(v->runs, key));
     }
     const struct slice last = slice_of_text("\xff\xff\xff\xff\xff\xff\xff\xff\xff");
-    assert_null(run_find(v->runs, last, slice_prefix8(last, 0)));
-    assert_int_equal(run_lower_bound(v->runs, last, UINT64_MAX), n);
+    assert_null(run_find(v->runs, last, run_word(v->runs, last)));
+    assert_int_equal(run_lower_bound(v->runs, last, run_word(v->runs, last)), n);
     version_unref(v);
     metas_free(m, (size_t)n);
     free(m);
@@ -223,7 +223,8 @@ static void random_edits_agree_with_a_version_made_at_once(void **state)
         struct version *at_once = apply(NULL, NULL, 0, now, count);
         assert_true(versions_equal(v, at_once));
         for (uint32_t i = 0; i < v->table_count; i++)
-            assert_true(v->largest8[i] == slice_prefix8(v->tables[i]->largest, 0));
+            assert_true(v->largest8[i] == run_word(v->runs, v->tables[i]->largest) &&
+                        v->smallest8[i] == run_word(v->runs, v->tables[i]->smallest));
         version_unref(at_once);
     }
     version_unref(v);
