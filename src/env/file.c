@@ -235,6 +235,39 @@ static tamiz_status request_status(struct op *op, const struct file_request *r,
     return got == r->size ? TAMIZ_OK : fail_short(&own, r->file, r->offset, r->size, got);
 }
 
+/* What each request asks the device for, and the bytes that need a buffer of ours. false: an offset
+ * that no file has. */
+static bool plan_spans(const struct file_request *requests, size_t n, struct span *spans,
+                       size_t *bounce_size)
+{
+    *bounce_size = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct file_request *r = &requests[i];
+        if (!span_of(r->file, r->offset, r->buffer, r->size, &spans[i]))
+            return false;
+        if (spans[i].bounced && __builtin_add_overflow(*bounce_size, spans[i].size, bounce_size))
+            return false;
+    }
+    return true;
+}
+
+/* The answers are failures until the env gives others. */
+static void ask(const struct file_request *requests, size_t n, const struct span *spans,
+                uint8_t *bounces, tamiz_read_request *asked)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct file_request *r = &requests[i];
+        asked[i] =
+            (tamiz_read_request){r->file->handle, spans[i].offset, r->buffer, spans[i].size, -EIO};
+        if (spans[i].bounced) {
+            asked[i].buffer = bounces;
+            bounces += spans[i].size;
+        }
+    }
+    const tamiz_env *env = requests[0].file->env;
+    env->ops->read_many(env->ctx, asked, n);
+}
+
 /* At most MANY, all of one env. false: not done, no memory for the bounces or a nonsensical offset.
  */
 static bool read_together(struct op *op, enum io_purpose purpose, struct file_request *requests,
@@ -242,32 +275,17 @@ static bool read_together(struct op *op, enum io_purpose purpose, struct file_re
 {
     struct span spans[MANY];
     tamiz_read_request asked[MANY];
-    size_t bounce_size = 0;
-    for (size_t i = 0; i < n; i++) {
-        struct file_request *r = &requests[i];
-        if (!span_of(r->file, r->offset, r->buffer, r->size, &spans[i]))
-            return false;
-        if (spans[i].bounced && __builtin_add_overflow(bounce_size, spans[i].size, &bounce_size))
-            return false;
-    }
+    size_t bounce_size;
+    if (!plan_spans(requests, n, spans, &bounce_size))
+        return false;
     uint8_t *bounces = bounce_size ? mem_new_aligned(op->alloc, bounce_size, DIRECT_ALIGN) : NULL;
     if (bounce_size && !bounces)
         return false;
-    uint8_t *next = bounces;
+    ask(requests, n, spans, bounces, asked);
     for (size_t i = 0; i < n; i++) {
-        const struct file_request *r = &requests[i];
-        asked[i] =
-            (tamiz_read_request){r->file->handle, spans[i].offset, r->buffer, spans[i].size, -EIO};
-        if (spans[i].bounced) {
-            asked[i].buffer = next;
-            next += spans[i].size;
-        }
         count_read(op, purpose, &spans[i]);
-    }
-    const tamiz_env *env = requests[0].file->env;
-    env->ops->read_many(env->ctx, asked, n);
-    for (size_t i = 0; i < n; i++)
         requests[i].status = request_status(op, &requests[i], &spans[i], &asked[i]);
+    }
     if (bounces)
         mem_free_aligned(op->alloc, bounces, bounce_size, DIRECT_ALIGN);
     return true;

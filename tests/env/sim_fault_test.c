@@ -266,6 +266,14 @@ static void the_disk_is_full_to_the_byte(void **state)
     OK(file_truncate(&t.op, f, 5));
     assert_int_equal(tamiz_env_sim_disk_used(sim), 5);
     OK(file_close(&t.op, f));
+    make("g", "123", false);
+    OK(env_link(&t.op, env, "f", "h"));
+    OK(env_rename(&t.op, env, "g", "f"));
+    assert_int_equal(tamiz_env_sim_disk_used(sim), 8);
+    OK(env_remove(&t.op, env, "h")); /* the last name of the replaced file */
+    assert_int_equal(tamiz_env_sim_disk_used(sim), 3);
+    OK(env_remove(&t.op, env, "f"));
+    assert_int_equal(tamiz_env_sim_disk_used(sim), 0);
 }
 
 static void open_files_are_limited_exactly(void **state)
