@@ -22,6 +22,7 @@ struct table *table_new(struct op *op, const struct table_world *world, const ch
     if (!t || !copy) {
         (void)op_fail_memory(op);
     } else if (mutex_init(op, &t->loading) == TAMIZ_OK) {
+        atomic_init(&t->holders, 1);
         t->world = world;
         t->number = number;
         t->file_id = file_id;
@@ -34,9 +35,15 @@ struct table *table_new(struct op *op, const struct table_world *world, const ch
     return NULL;
 }
 
+struct table *table_share(struct table *t)
+{
+    atomic_fetch_add_explicit(&t->holders, 1, memory_order_relaxed);
+    return t;
+}
+
 void table_free(struct table *t)
 {
-    if (!t)
+    if (!t || atomic_fetch_sub_explicit(&t->holders, 1, memory_order_acq_rel) != 1)
         return;
     const struct alloc *alloc = t->world->alloc;
     struct counters count = {0};
@@ -73,6 +80,20 @@ static inline tamiz_status loaded(struct op *op, struct table *t, struct table_l
     const tamiz_status st = table_load(op, t);
     *l = table_loaded_of(t);
     return st;
+}
+
+bool table_is_loaded(const struct table *t)
+{
+    return table_loaded_of(t) != NULL;
+}
+
+bool table_locate(const struct table *t, struct slice key, uint32_t *block)
+{
+    const struct table_loaded *l = table_loaded_of(t);
+    if (!l)
+        return false;
+    *block = index_find(l->index, key);
+    return *block < index_count(l->index);
 }
 
 /* ---- the filter ---- */

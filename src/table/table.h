@@ -46,7 +46,10 @@ struct table_read {
  * 0: unknown, accept what is there (tools, repair). */
 struct table *table_new(struct op *op, const struct table_world *world, const char *path,
                         uint64_t number, uint64_t file_id, uint64_t file_size);
-/* No reader can reach it any more. */
+/* Another holder of the same handle: a table that only changes its level keeps what is in memory.
+ */
+struct table *table_share(struct table *t);
+/* The last holder closes it: no reader can reach it any more. */
 void table_free(struct table *t);
 
 /* Opens the file now, if it is not: header, footer, properties, index, filter. A damaged or unknown
@@ -58,6 +61,10 @@ tamiz_status table_load(struct op *op, struct table *t);
 enum table_verdict { TABLE_NO, TABLE_MAYBE, TABLE_NO_FILTER };
 tamiz_status table_ask(struct op *op, struct table *t, const struct lookup *lookup,
                        const struct table_read *how, enum table_verdict *verdict);
+
+bool table_is_loaded(const struct table *t);
+/* Which data block could have the key, from memory. false: none, or the table is not loaded. */
+bool table_locate(const struct table *t, struct slice key, uint32_t *block);
 
 /* Starts fetching the filter's lines for this lookup, if the table is loaded. */
 void table_prefetch(const struct table *t, const struct lookup *lookup);

@@ -30,6 +30,7 @@ struct table_loaded {
 
 struct table {
     _Atomic(struct table_loaded *) loaded; /* NULL until the first use */
+    _Atomic uint32_t holders;
     const struct table_world *world;
     uint64_t number;
     uint64_t file_id, file_size; /* as expected */
