@@ -60,6 +60,7 @@ struct store {
     const _Atomic unsigned char *fork_guard;
     struct epoch epoch;
     struct cache *cache;
+    struct file_pool files;
     struct table_world world;
     struct ledger *ledger;
     struct tamiz *keyspace; /* the default one */
@@ -67,6 +68,8 @@ struct store {
     _Atomic uint64_t seq; /* published: all versions at or below are in their views */
     _Atomic uint64_t next_file;
     _Atomic bool closing;
+    _Atomic bool unsettled;        /* the manifest's: nothing may be deleted */
+    _Atomic uint64_t last_sync_ns; /* monotonic */
 
     /* install_mutex */
     struct mutex install_mutex;
@@ -91,14 +94,13 @@ struct store {
     uint32_t merging; /* compaction jobs that run */
     uint32_t paused;  /* > 0: no new automatic compactions */
     const struct job *running[STORE_JOBS_MAX]; /* as many as merging */
-    struct buf busy;  /* u64 numbers of tables in running jobs */
+    struct buf busy;                           /* u64 numbers of tables in running jobs */
     struct buf cursors[TAMIZ_LEVELS];
     struct standing_error flush_error, merge_error;
     uint64_t retry_flush_ns, retry_merge_ns; /* monotonic: not before */
     uint32_t flush_failures, merge_failures; /* in a row */
     bool write_error; /* a group reached the log but not the memtable: writing is over until
                          reopened */
-    uint64_t last_sync_ns;
     struct obsolete *obsolete;
     struct thread *threads;
     uint32_t thread_count;

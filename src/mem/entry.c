@@ -23,7 +23,7 @@ const struct entry *entry_new(struct arena *arena, struct slice key, uint64_t st
     return e;
 }
 
-void *node_new(struct arena *arena, size_t size)
+void *mem_node_new(struct arena *arena, size_t size)
 {
     enum { LINE = 64 };
     uint8_t *piece = arena_new(arena, size + LINE - 8);

@@ -79,6 +79,6 @@ static inline uint32_t fence_skip(const struct entry *low, const struct entry *h
 }
 
 /* Room for a node, at the start of a cache line. NULL: memory is out. */
-void *node_new(struct arena *arena, size_t size);
+void *mem_node_new(struct arena *arena, size_t size);
 
 #endif

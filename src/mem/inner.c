@@ -7,7 +7,7 @@ struct inner *inner_new(struct arena *arena, uint32_t level, const struct entry 
                         const struct entry *high, const struct item *items, uint32_t n)
 {
     assert(n >= 2 && n <= INNER_SEPS + 1);
-    struct inner *in = node_new(arena, sizeof *in);
+    struct inner *in = mem_node_new(arena, sizeof *in);
     if (!in)
         return NULL;
     in->level = level;
@@ -83,11 +83,11 @@ static const cell *search(const struct inner *in, const struct target *t, uint32
  * A child is replaced by its left half only after its right half was published: a reader that met
  * the left half sees, asking again, the tail that has the other, and goes back for it.
  */
-struct node *inner_child(const struct inner *in, const struct target *t)
+struct mem_node *inner_child(const struct inner *in, const struct target *t)
 {
     uint32_t tail = atomic_load_explicit(&in->tail, memory_order_acquire);
     for (;;) {
-        struct node *child = atomic_load_explicit(search(in, t, tail), memory_order_acquire);
+        struct mem_node *child = atomic_load_explicit(search(in, t, tail), memory_order_acquire);
         const uint32_t again = atomic_load_explicit(&in->tail, memory_order_acquire);
         if (again == tail)
             return child;
@@ -107,11 +107,11 @@ static const cell *search_last(const struct inner *in, uint32_t tail)
     return found;
 }
 
-struct node *inner_last(const struct inner *in)
+struct mem_node *inner_last(const struct inner *in)
 {
     uint32_t tail = atomic_load_explicit(&in->tail, memory_order_acquire);
     for (;;) {
-        struct node *child = atomic_load_explicit(search_last(in, tail), memory_order_acquire);
+        struct mem_node *child = atomic_load_explicit(search_last(in, tail), memory_order_acquire);
         const uint32_t again = atomic_load_explicit(&in->tail, memory_order_acquire);
         if (again == tail)
             return child;
@@ -126,7 +126,7 @@ cell *inner_cell(struct inner *in, const struct target *t)
                                    : &in->child[found - in->child];
 }
 
-bool inner_append(struct inner *in, const struct entry *sep, struct node *child)
+bool inner_append(struct inner *in, const struct entry *sep, struct mem_node *child)
 {
     const uint32_t n = atomic_load_explicit(&in->tail, memory_order_relaxed);
     if (n == INNER_TAIL || !shares_skip(in, entry_key(sep)))
@@ -139,7 +139,7 @@ bool inner_append(struct inner *in, const struct entry *sep, struct node *child)
 }
 
 static uint32_t insert_item(struct item *items, uint32_t n, const struct entry *sep,
-                            struct node *child)
+                            struct mem_node *child)
 {
     uint32_t at = n;
     while (at > 1 && entry_less(sep, items[at - 1].sep))
@@ -149,13 +149,13 @@ static uint32_t insert_item(struct item *items, uint32_t n, const struct entry *
     return n + 1;
 }
 
-static struct node *child_or(const cell *c, const cell *at, struct node *left)
+static struct mem_node *child_or(const cell *c, const cell *at, struct mem_node *left)
 {
     return c == at ? left : atomic_load_explicit(c, memory_order_relaxed);
 }
 
-uint32_t inner_items(const struct inner *in, const cell *at, struct node *left,
-                     const struct entry *sep, struct node *right, struct item out[INNER_ITEMS])
+uint32_t inner_items(const struct inner *in, const cell *at, struct mem_node *left,
+                     const struct entry *sep, struct mem_node *right, struct item out[INNER_ITEMS])
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i <= in->seps; i++)

@@ -21,11 +21,11 @@
 enum { INNER_SEPS = 56, INNER_TAIL = 8, INNER_ITEMS = INNER_SEPS + 1 + INNER_TAIL + 1 };
 
 /* A leaf or an inner node: both begin with their level. */
-struct node {
+struct mem_node {
     uint32_t level;
 };
 
-typedef _Atomic(struct node *) cell;
+typedef _Atomic(struct mem_node *) cell;
 
 struct inner {
     uint32_t level; /* above its leaves: at least 1 */
@@ -44,22 +44,22 @@ struct inner {
 
 struct item {
     const struct entry *sep; /* of the first: not looked at */
-    struct node *child;
+    struct mem_node *child;
 };
 
 /* Of 2 to INNER_SEPS + 1 items, sorted. NULL: memory is out. */
 struct inner *inner_new(struct arena *arena, uint32_t level, const struct entry *low,
                         const struct entry *high, const struct item *items, uint32_t n);
 /* The child that has the last entry below the target (the first child: there may be none). */
-struct node *inner_child(const struct inner *in, const struct target *t);
-struct node *inner_last(const struct inner *in);
+struct mem_node *inner_child(const struct inner *in, const struct target *t);
+struct mem_node *inner_last(const struct inner *in);
 
 /* The writer's. The place of that child. */
 cell *inner_cell(struct inner *in, const struct target *t);
 /* false: there is no room in the tail for it. */
-bool inner_append(struct inner *in, const struct entry *sep, struct node *child);
+bool inner_append(struct inner *in, const struct entry *sep, struct mem_node *child);
 /* All children in order, with `left` in the place of *at and `sep`, `right` added. How many. */
-uint32_t inner_items(const struct inner *in, const cell *at, struct node *left,
-                     const struct entry *sep, struct node *right, struct item out[INNER_ITEMS]);
+uint32_t inner_items(const struct inner *in, const cell *at, struct mem_node *left,
+                     const struct entry *sep, struct mem_node *right, struct item out[INNER_ITEMS]);
 
 #endif

@@ -6,7 +6,7 @@
 struct leaf *leaf_new(struct arena *arena, const struct entry *low, const struct entry *high,
                       const struct entry *const *sorted, uint32_t n)
 {
-    struct leaf *l = node_new(arena, sizeof *l);
+    struct leaf *l = mem_node_new(arena, sizeof *l);
     if (!l)
         return NULL;
     l->level = 0;

@@ -5,7 +5,7 @@
 
 #include "base/arena.h"
 #include "mem/mem_filter.h"
-#include "mem/tree.h"
+#include "mem/mem_tree.h"
 
 enum {
     BYTES_PER_KEY = 96, /* guessed, for the size of the filter */
@@ -16,7 +16,7 @@ enum {
 struct memtable {
     const struct alloc *alloc;
     struct arena arena;
-    struct tree tree;
+    struct mem_tree tree;
     struct mem_filter filter;
     counter bytes, count; /* for any thread */
 };
@@ -42,7 +42,7 @@ struct memtable *memtable_new(const struct alloc *alloc, size_t expected_bytes)
         return NULL;
     const size_t chunk = chunk_bytes(expected_bytes);
     *m = (struct memtable){.alloc = alloc, .arena = arena_init(alloc, chunk, chunk)};
-    if (!tree_init(&m->tree, &m->arena) ||
+    if (!mem_tree_init(&m->tree, &m->arena) ||
         !mem_filter_init(&m->filter, alloc, expected_bytes / BYTES_PER_KEY)) {
         memtable_free(m);
         return NULL;
@@ -66,7 +66,7 @@ tamiz_status memtable_add(struct op *op, struct memtable *m, struct slice key, u
 {
     assert(key.size <= KEY_SIZE_MAX && value.size <= VALUE_SIZE_MAX && hash == hash_key(key));
     memtable_prefetch(m, hash); /* arrives while the tree is searched */
-    if (!tree_add(&m->tree, key, stamp, value))
+    if (!mem_tree_add(&m->tree, key, stamp, value))
         return op_fail_memory(op);
     mem_filter_add(&m->filter, hash);
     bytes_update(m);
@@ -85,7 +85,7 @@ tamiz_status memtable_get(struct op *op, const struct memtable *m, const struct 
     op_step(op, &step);
     if (!maybe)
         return TAMIZ_NOT_FOUND;
-    const struct entry *e = tree_find(&m->tree, lookup->key, lookup->stamp_max);
+    const struct entry *e = mem_tree_find(&m->tree, lookup->key, lookup->stamp_max);
     if (!e)
         return TAMIZ_NOT_FOUND;
     *stamp = e->stamp;

@@ -28,6 +28,8 @@ struct table *table_new(struct op *op, const struct table_world *world, const ch
         t->file_id = file_id;
         t->file_size = file_size;
         t->path = copy;
+        t->file.path = copy;
+        t->file.flags = TAMIZ_OPEN_READ | (world->direct_io ? TAMIZ_OPEN_DIRECT : 0);
         return t;
     }
     mem_free(world->alloc, t, sizeof *t);
@@ -49,7 +51,8 @@ void table_free(struct table *t)
     struct counters count = {0};
     struct op op; /* closing what was only read fails for nobody */
     op_init(&op, alloc, &count);
-    table_loaded_close(&op, t, table_loaded_of(t));
+    table_loaded_close(t, table_loaded_of(t));
+    file_pool_forget(&op, t->world->files, &t->file);
     mutex_free(&t->loading);
     mem_free_text(alloc, t->path);
     mem_free(alloc, t, sizeof *t);
@@ -96,9 +99,29 @@ bool table_locate(const struct table *t, struct slice key, uint32_t *block)
     return *block < index_count(l->index);
 }
 
-/* ---- the filter ---- */
+/* ---- steps ---- */
 
-static const struct extent nowhere = {0, 0};
+void table_step_told(struct op *op, const struct table *t, const struct table_loaded *l,
+                     const struct table_read *how, tamiz_step_kind kind, const char *text,
+                     int64_t block, uint64_t size, uint64_t nanoseconds)
+{
+    struct extent e = {0, 0};
+    if (block != TABLE_NO_BLOCK)
+        e = index_extent(l->index, (uint32_t)block);
+    op_step(op, &(const tamiz_step_info){
+                    .kind = kind,
+                    .level = how->level,
+                    .table = t->number,
+                    .text = text,
+                    .filter = l->filter_name,
+                    .expected_fpr = l->filter.family ? l->filter.expected_fpr : 0,
+                    .offset = e.offset,
+                    .size = size ? size : e.size,
+                    .nanoseconds = nanoseconds,
+                });
+}
+
+/* ---- the filter ---- */
 
 /* The key turned out not to be in the table, whatever the filter said: its share of the theory. */
 static void count_absent(struct op *op, const struct table_loaded *l, const struct table_read *how)
@@ -110,12 +133,12 @@ static enum table_verdict ask(struct op *op, const struct table *t, const struct
                               const struct lookup *lookup, const struct table_read *how)
 {
     if (!l->filter.family) {
-        table_step(op, t, l, how, TAMIZ_STEP_NO_FILTER, l->filter_missing, nowhere, 0);
+        table_step(op, t, l, how, TAMIZ_STEP_NO_FILTER, l->filter_missing, TABLE_NO_BLOCK, 0, 0);
         return TABLE_NO_FILTER;
     }
     const bool maybe = l->filter.family->may_contain(&l->filter, lookup->hash);
     table_step(op, t, l, how, maybe ? TAMIZ_STEP_FILTER_MAYBE : TAMIZ_STEP_FILTER_NEGATIVE, "",
-               nowhere, 0);
+               TABLE_NO_BLOCK, 0, 0);
     if (maybe)
         return TABLE_MAYBE;
     count_absent(op, l, how);
@@ -246,24 +269,23 @@ static tamiz_status search(struct op *op, const struct table *t, const struct ta
                            uint32_t number, const struct block *b, uint64_t *stamp,
                            struct slice *value)
 {
-    const struct extent at = index_extent(l->index, number);
     const tamiz_status st = block_find(b, lookup, stamp, value);
     if (st == TAMIZ_OK) {
         const bool put = stamp_kind(*stamp) != KIND_DELETE;
         if (judged)
             judge(op, l, how, true);
-        table_step(op, t, l, how, put ? TAMIZ_STEP_FOUND : TAMIZ_STEP_TOMBSTONE, "",
-                   (struct extent){at.offset, value->size}, 0);
+        table_step(op, t, l, how, put ? TAMIZ_STEP_FOUND : TAMIZ_STEP_TOMBSTONE, "", number,
+                   value->size, 0);
         return st;
     }
     if (st != TAMIZ_NOT_FOUND)
         return op_fail(op, st, "%s: block at offset %llu: expected whole entries, found damage",
-                       t->path, (ull)at.offset);
+                       t->path, (ull)index_extent(l->index, number).offset);
     const bool known = knows(l, b, lookup);
     if (judged)
         judge(op, l, how, known);
     table_step(op, t, l, how, TAMIZ_STEP_ABSENT_IN_BLOCK,
-               known ? "it has only versions newer than this read sees" : "", at, 0);
+               known ? "it has only versions newer than this read sees" : "", number, 0, 0);
     return st;
 }
 
@@ -275,6 +297,7 @@ tamiz_status table_get_begin(struct op *op, struct table *t, const struct lookup
     *stamp = 0;
     *value = slice_of(NULL, 0);
     wait->request.file = NULL;
+    wait->starved = false;
     tamiz_status st = loaded(op, t, &l);
     if (st)
         return st;
@@ -288,24 +311,32 @@ tamiz_status table_get_begin(struct op *op, struct table *t, const struct lookup
     const uint32_t number = index_find(l->index, lookup->key);
     if (number == index_count(l->index)) {
         table_step(op, t, l, how, TAMIZ_STEP_INDEX, "no block: the key is above the last fence",
-                   nowhere, 0);
+                   TABLE_NO_BLOCK, 0, 0);
         if (judged)
             judge(op, l, how, false);
         return TAMIZ_NOT_FOUND;
     }
-    const struct extent at = index_extent(l->index, number);
-    table_step(op, t, l, how, TAMIZ_STEP_INDEX, "", at, 0);
+    table_step(op, t, l, how, TAMIZ_STEP_INDEX, "", number, 0, 0);
     const struct cached_block *b = cache_peek(&l->places[number]);
     if (b) {
-        table_step(op, t, l, how, TAMIZ_STEP_BLOCK_CACHED, "", at, 0);
+        table_step(op, t, l, how, TAMIZ_STEP_BLOCK_CACHED, "", number, 0, 0);
         return search(op, t, l, lookup, how, judged, number, &b->block, stamp, value);
     }
     struct block_load load;
+    struct file *file;
     st = block_load_begin(op, t, l, number, &load);
     if (st)
         return st;
+    st = wait->impatient ? file_pool_try_acquire(op, t->world->files, &t->file, &file)
+                         : file_pool_acquire(op, t->world->files, &t->file, &file);
+    wait->starved = st == TAMIZ_BUSY;
+    if (st) {
+        block_load_abandon(t, &load);
+        return wait->starved ? TAMIZ_OK : st;
+    }
     *wait = (struct table_wait){
-        .request = {l->file, at.offset, load.bytes, (size_t)extent_whole(at), TAMIZ_OK},
+        .request = {file, load.extent.offset, load.bytes, (size_t)extent_whole(load.extent),
+                    TAMIZ_OK},
         .table = t,
         .lookup = lookup,
         .how = *how,
@@ -329,14 +360,15 @@ tamiz_status table_get_end(struct op *op, struct table_wait *wait, uint64_t *sta
     *stamp = 0;
     *value = slice_of(NULL, 0);
     *pinned = NULL;
+    file_pool_release(t->world->files, &t->file);
     if (wait->request.status < 0) {
         block_load_abandon(t, &load);
         return op_fail(op, wait->request.status, "%s: block at offset %llu: %zu bytes not read",
                        t->path, (ull)at.offset, wait->request.size);
     }
     counter_add(&table_level(op, &wait->how)->device_read_bytes, wait->request.size);
-    table_step(op, t, l, &wait->how, TAMIZ_STEP_BLOCK_DEVICE, "",
-               (struct extent){at.offset, wait->request.size}, wait->nanoseconds);
+    table_step(op, t, l, &wait->how, TAMIZ_STEP_BLOCK_DEVICE, "", wait->block, wait->request.size,
+               wait->nanoseconds);
     TRY(block_load_end(op, t, l, &load, &b));
     if (wait->how.fill_cache)
         cache_insert(t->world->cache, &l->places[wait->block], b);
@@ -356,6 +388,7 @@ tamiz_status table_get(struct op *op, struct table *t, const struct lookup *look
                        struct cached_block **pinned)
 {
     struct table_wait wait;
+    wait.impatient = false;
     *pinned = NULL;
     const tamiz_status st = table_get_begin(op, t, lookup, how, stamp, value, &wait);
     struct file_request *r = &wait.request;

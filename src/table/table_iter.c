@@ -98,7 +98,13 @@ static tamiz_status device_read(struct table_iter *it, uint64_t offset, void *bu
     struct op *op = it->base.op;
     const tamiz_env *env = it->table->world->env;
     const uint64_t started = op->trace ? env_monotonic_ns(env) : 0;
-    const tamiz_status st = file_read(op, it->loaded->file, it->how.purpose, offset, buffer, size);
+    struct file_pool *files = it->table->world->files;
+    struct file *file;
+    tamiz_status st = file_pool_acquire(op, files, &it->table->file, &file);
+    if (st != TAMIZ_OK)
+        return st;
+    st = file_read(op, file, it->how.purpose, offset, buffer, size);
+    file_pool_release(files, &it->table->file);
     *nanoseconds = op->trace ? env_monotonic_ns(env) - started : 0;
     if (st == TAMIZ_OK && !compacting(it))
         counter_add(&table_level(op, &it->how)->device_read_bytes, size);
@@ -154,8 +160,8 @@ static tamiz_status from_device(struct table_iter *it, uint32_t block, struct ca
         return st;
     }
     if (!compacting(it))
-        table_step(it->base.op, t, it->loaded, &it->how, TAMIZ_STEP_BLOCK_DEVICE, "",
-                   (struct extent){load.extent.offset, extent_whole(load.extent)}, nanoseconds);
+        table_step(it->base.op, t, it->loaded, &it->how, TAMIZ_STEP_BLOCK_DEVICE, "", block,
+                   extent_whole(load.extent), nanoseconds);
     TRY(block_load_end(it->base.op, t, it->loaded, &load, b));
     if (it->how.fill_cache && !compacting(it) && it->walked < TABLE_LONG_SCAN)
         cache_insert(t->world->cache, &it->loaded->places[block], *b);
@@ -179,7 +185,7 @@ static bool hold(struct table_iter *it, uint32_t block)
         it->sequential = 0;
         if (!compacting(it))
             table_step(it->base.op, it->table, it->loaded, &it->how, TAMIZ_STEP_BLOCK_CACHED, "",
-                       index_extent(it->loaded->index, block), 0);
+                       block, 0, 0);
     } else {
         const tamiz_status st = from_device(it, block, &b);
         if (st < 0) {

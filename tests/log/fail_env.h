@@ -68,12 +68,13 @@ static inline int fail_open(void *ctx, const char *path, int flags, void **file)
     struct fail_env *f = (struct fail_env *)ctx;
     if (fail_now(f, FAIL_OPEN)) {
         *file = NULL;
-        if (f->after && f->inner->ops->open(f->inner->ctx, path, flags, file) == 0)
+        if (f->after &&
+            f->inner->ops->open(f->inner->ctx, path, flags | TAMIZ_OPEN_READ, file) == 0)
             (void)f->inner->ops->close(f->inner->ctx, *file);
         *file = NULL;
         return f->error;
     }
-    return f->inner->ops->open(f->inner->ctx, path, flags, file);
+    return f->inner->ops->open(f->inner->ctx, path, flags | TAMIZ_OPEN_READ, file);
 }
 
 static inline int64_t fail_read(void *ctx, void *file, uint64_t offset, void *buffer, size_t size)

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: MIT */
-#include "mem/tree.h"
+#include "mem/mem_tree.h"
 
 #include <assert.h>
 
 /* Each inner node is born of a split with at least 28 children. */
 enum { TREE_HEIGHT_MAX = 14, AHEAD = 6 };
 
-static struct node *root_of(const struct tree *tree)
+static struct mem_node *root_of(const struct mem_tree *tree)
 {
     return atomic_load_explicit(&tree->root, memory_order_acquire);
 }
 
 /* The leaf with the last entry below the target. */
-static struct leaf *descend(const struct tree *tree, const struct target *t)
+static struct leaf *descend(const struct mem_tree *tree, const struct target *t)
 {
-    struct node *n = root_of(tree);
+    struct mem_node *n = root_of(tree);
     while (n->level)
         n = inner_child((const struct inner *)(const void *)n, t);
     return (struct leaf *)(void *)n;
 }
 
-bool tree_init(struct tree *tree, struct arena *arena)
+bool mem_tree_init(struct mem_tree *tree, struct arena *arena)
 {
     struct leaf *l = leaf_new(arena, NULL, NULL, NULL, 0);
-    *tree = (struct tree){.arena = arena, .last = l};
-    atomic_init(&tree->root, (struct node *)(void *)l);
+    *tree = (struct mem_tree){.arena = arena, .last = l};
+    atomic_init(&tree->root, (struct mem_node *)(void *)l);
     return l != NULL;
 }
 
@@ -37,10 +37,10 @@ struct path {
     cell *cell[TREE_HEIGHT_MAX];
 };
 
-static void path_find(struct tree *tree, const struct target *t, struct path *p)
+static void path_find(struct mem_tree *tree, const struct target *t, struct path *p)
 {
     p->depth = 0;
-    for (struct node *n = root_of(tree); n->level; p->depth++) {
+    for (struct mem_node *n = root_of(tree); n->level; p->depth++) {
         assert(p->depth < TREE_HEIGHT_MAX);
         p->node[p->depth] = (struct inner *)(void *)n;
         p->cell[p->depth] = inner_cell(p->node[p->depth], t);
@@ -48,7 +48,7 @@ static void path_find(struct tree *tree, const struct target *t, struct path *p)
     }
 }
 
-static void publish(cell *at, struct node *n)
+static void publish(cell *at, struct mem_node *n)
 {
     atomic_store_explicit(at, n, memory_order_release);
 }
@@ -66,8 +66,8 @@ static uint32_t share_of_left(const struct item *items, uint32_t n, const struct
 
 /* Two nodes in the place of one; what must be replaced above is made before anything is published.
  */
-static bool replace(struct tree *tree, const struct path *p, struct node *left,
-                    const struct entry *sep, struct node *right)
+static bool replace(struct mem_tree *tree, const struct path *p, struct mem_node *left,
+                    const struct entry *sep, struct mem_node *right)
 {
     for (uint32_t d = p->depth; d-- > 0;) {
         struct inner *in = p->node[d];
@@ -94,7 +94,7 @@ static bool replace(struct tree *tree, const struct path *p, struct node *left,
     const struct item items[2] = {{NULL, left}, {sep, right}};
     struct inner *top = inner_new(tree->arena, left->level + 1, NULL, NULL, items, 2);
     if (top)
-        publish(&tree->root, (struct node *)(void *)top);
+        publish(&tree->root, (struct mem_node *)(void *)top);
     return top != NULL;
 }
 
@@ -103,7 +103,7 @@ static bool replace(struct tree *tree, const struct path *p, struct node *left,
  * all others, as in an ascending load, all of them and the new one alone. A leaf has its fences
  * from birth, and by them what its keys share; so the full one is made anew in that case too.
  */
-static bool add_to_full(struct tree *tree, const struct leaf *l, const struct entry *e)
+static bool add_to_full(struct mem_tree *tree, const struct leaf *l, const struct entry *e)
 {
     const struct target t = target_of(e, false);
     const struct entry *sorted[LEAF_MAX + 1];
@@ -120,7 +120,7 @@ static bool add_to_full(struct tree *tree, const struct leaf *l, const struct en
     if (!left || !right)
         return false;
     struct leaf *place = entry_is_below(sep, &t) || behind_all ? right : left;
-    if (!replace(tree, &p, (struct node *)(void *)left, sep, (struct node *)(void *)right))
+    if (!replace(tree, &p, (struct mem_node *)(void *)left, sep, (struct mem_node *)(void *)right))
         return false;
     if (!behind_all)
         leaf_append(place, e);
@@ -130,14 +130,14 @@ static bool add_to_full(struct tree *tree, const struct leaf *l, const struct en
 
 /* Whether the target belongs where the last two entries went, as in an ascending load. Were it
  * asked each time, the fences would be two more cache misses of every random insertion. */
-static bool last_holds(const struct tree *tree, const struct target *t)
+static bool last_holds(const struct mem_tree *tree, const struct target *t)
 {
     const struct leaf *l = tree->last;
     return tree->again && (!l->low || entry_is_below(l->low, t)) &&
            (!l->high || !entry_is_below(l->high, t));
 }
 
-bool tree_add(struct tree *tree, struct slice key, uint64_t stamp, struct slice value)
+bool mem_tree_add(struct mem_tree *tree, struct slice key, uint64_t stamp, struct slice value)
 {
     const struct target t = {key, stamp, false};
     struct leaf *l = last_holds(tree, &t) ? tree->last : descend(tree, &t);
@@ -154,7 +154,7 @@ bool tree_add(struct tree *tree, struct slice key, uint64_t stamp, struct slice 
 
 /* ---- reading ---- */
 
-const struct entry *tree_find(const struct tree *tree, struct slice key, uint64_t stamp)
+const struct entry *mem_tree_find(const struct mem_tree *tree, struct slice key, uint64_t stamp)
 {
     const struct target t = {key, stamp, false};
     const struct leaf *l = descend(tree, &t);
@@ -224,7 +224,7 @@ const struct entry *cursor_first(struct cursor *c)
 
 const struct entry *cursor_last(struct cursor *c)
 {
-    struct node *n = root_of(c->tree);
+    struct mem_node *n = root_of(c->tree);
     while (n->level)
         n = inner_last((const struct inner *)(const void *)n);
     cursor_enter(c, (const struct leaf *)(const void *)n);

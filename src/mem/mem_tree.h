@@ -13,13 +13,13 @@
  * each is stored with release and loaded with acquire. A replaced node stays in the arena as it
  * was. A reader in it misses what was added since, nothing that it was told of before it came.
  */
-#ifndef TAMIZ_MEM_TREE_H
-#define TAMIZ_MEM_TREE_H
+#ifndef TAMIZ_MEM_MEM_TREE_H
+#define TAMIZ_MEM_MEM_TREE_H
 
 #include "mem/inner.h"
 #include "mem/leaf.h"
 
-struct tree {
+struct mem_tree {
     struct arena *arena; /* borrowed */
     cell root;
     /* The writer's own: where the last entry went, and whether the one before went there too. */
@@ -28,17 +28,17 @@ struct tree {
 };
 
 /* false: memory is out. Everything lies in `arena`, which outlives the tree. */
-bool tree_init(struct tree *tree, struct arena *arena);
+bool mem_tree_init(struct mem_tree *tree, struct arena *arena);
 /* The writer only. No two versions are equal in key and stamp. false: memory is out, and the tree
  * is as it was. */
-bool tree_add(struct tree *tree, struct slice key, uint64_t stamp, struct slice value);
+bool mem_tree_add(struct mem_tree *tree, struct slice key, uint64_t stamp, struct slice value);
 /* The newest version of the key at or below the stamp, or NULL. */
-const struct entry *tree_find(const struct tree *tree, struct slice key, uint64_t stamp);
+const struct entry *mem_tree_find(const struct mem_tree *tree, struct slice key, uint64_t stamp);
 
 /* A place in the tree: one leaf, sorted when it was entered. Entries that were added to it since
  * are not seen until the next seek. */
 struct cursor {
-    const struct tree *tree;
+    const struct mem_tree *tree;
     const struct entry *low, *high;
     uint32_t count, at; /* at < count: there is an entry */
     const struct entry *entries[LEAF_MAX];
