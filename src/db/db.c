@@ -44,6 +44,19 @@ char *store_path(struct op *op, const struct store *s, enum file_kind kind, uint
 
 /* ---- making and unmaking ---- */
 
+/* Of the open files a store may have, some are not tables: log, manifest, lock, one being written,
+ * a directory. */
+static uint32_t open_files_limit(const struct store *s)
+{
+    enum { OTHERS = 8, WHERE_NOT_KNOWN = 1024 };
+    uint32_t most = s->options.max_open_files;
+    if (!most) {
+        most = env_open_files_limit(s->env);
+        most = most ? most / 2 : WHERE_NOT_KNOWN;
+    }
+    return most > 2 * OTHERS ? most - OTHERS : OTHERS;
+}
+
 /* What needs no disk: memory, locks, caches. */
 static tamiz_status store_init(struct op *op, struct store *s)
 {
@@ -57,6 +70,7 @@ static tamiz_status store_init(struct op *op, struct store *s)
     TRY(condition_init(op, &s->progress));
     TRY(condition_init(op, &s->work));
     TRY(epoch_init(op, &s->epoch, &s->alloc));
+    TRY(file_pool_init(op, &s->files, s->env, open_files_limit(s)));
     s->fork_guard = fork_guard_new();
     s->cache = cache_new(&s->alloc, &s->epoch, (size_t)s->options.cache);
     s->ledger =
@@ -68,6 +82,7 @@ static tamiz_status store_init(struct op *op, struct store *s)
                                     .alloc = &s->alloc,
                                     .epoch = &s->epoch,
                                     .cache = s->cache,
+                                    .files = &s->files,
                                     .log = s->options.log,
                                     .direct_io = s->options.direct_io,
                                     .verify = s->options.verify};
@@ -93,6 +108,7 @@ static void store_free(struct op *op, struct store *s)
     }
     cache_free(s->cache); /* hands what readers held to the epoch */
     epoch_free(&s->epoch);
+    file_pool_free(&s->files);
     ledger_free(s->ledger);
     fork_guard_free(s->fork_guard);
     mem_free(&s->alloc, s->keyspace, sizeof *s->keyspace);

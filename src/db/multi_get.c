@@ -171,12 +171,15 @@ static bool advance(struct multi *m, uint32_t i, uint32_t *waits)
         how.asked = pair->asked;
         w->request.file = NULL;
         w->table = pair->table;
+        w->impatient = *waits > 0;
         if (table_locate(pair->table, p->lookup.key, &block)) {
             w->block = block;
             if (already_read(m, *waits, w))
                 return false;
         }
         st = table_get_begin(m->op, pair->table, &p->lookup, &how, &stamp, &value, w);
+        if (w->starved)
+            return false; /* the reads under way first */
         if (w->request.file) {
             m->requests[*waits] = w->request;
             m->waiting[(*waits)++] = i;

@@ -60,6 +60,7 @@ struct store {
     const _Atomic unsigned char *fork_guard;
     struct epoch epoch;
     struct cache *cache;
+    struct file_pool files;
     struct table_world world;
     struct ledger *ledger;
     struct tamiz *keyspace; /* the default one */
@@ -91,7 +92,7 @@ struct store {
     uint32_t merging; /* compaction jobs that run */
     uint32_t paused;  /* > 0: no new automatic compactions */
     const struct job *running[STORE_JOBS_MAX]; /* as many as merging */
-    struct buf busy;  /* u64 numbers of tables in running jobs */
+    struct buf busy;                           /* u64 numbers of tables in running jobs */
     struct buf cursors[TAMIZ_LEVELS];
     struct standing_error flush_error, merge_error;
     uint64_t retry_flush_ns, retry_merge_ns; /* monotonic: not before */

@@ -544,3 +544,8 @@ tamiz_status env_absolute_path(struct op *op, const tamiz_env *env, const struct
     *absolute = mem_text(alloc, path);
     return *absolute ? TAMIZ_OK : op_fail_memory(op);
 }
+
+uint32_t env_open_files_limit(const tamiz_env *env)
+{
+    return env->ops->open_files_limit ? env->ops->open_files_limit(env->ctx) : 0;
+}

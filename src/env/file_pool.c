@@ -70,21 +70,33 @@ static struct file *give_up_one(struct file_pool *pool)
     return NULL;
 }
 
-tamiz_status file_pool_acquire(struct op *op, struct file_pool *pool, struct pooled_file *member,
-                               struct file **file)
+/* Room for one more open file; false: there is none and nobody waits for it. mutex held. */
+static bool make_room(struct op *op, struct file_pool *pool, const struct pooled_file *member,
+                      bool patient)
+{
+    while (!member->file && pool->open >= pool->limit) {
+        struct file *idle = give_up_one(pool);
+        if (idle) {
+            (void)file_close(op, idle); /* it was only read: a failed close loses nothing */
+            op_forgive(op);
+        } else if (!patient) {
+            return false;
+        } else {
+            condition_wait(&pool->freed, &pool->mutex);
+        }
+    }
+    return true;
+}
+
+static tamiz_status acquire(struct op *op, struct file_pool *pool, struct pooled_file *member,
+                            bool patient, struct file **file)
 {
     tamiz_status st = TAMIZ_OK;
     *file = NULL;
     mutex_lock(&pool->mutex);
-    while (!member->file && pool->open >= pool->limit) {
-        struct file *idle = give_up_one(pool);
-        if (idle)
-            (void)file_close(op, idle); /* it was only read: a failed close loses nothing */
-        else
-            condition_wait(&pool->freed, &pool->mutex);
-        op_forgive(op);
-    }
-    if (!member->file) {
+    if (!make_room(op, pool, member, patient)) {
+        st = TAMIZ_BUSY;
+    } else if (!member->file) {
         st = file_open(op, pool->env, member->path, member->flags, &member->file);
         if (st == TAMIZ_OK) {
             pool->open++;
@@ -98,6 +110,18 @@ tamiz_status file_pool_acquire(struct op *op, struct file_pool *pool, struct poo
     }
     mutex_unlock(&pool->mutex);
     return st;
+}
+
+tamiz_status file_pool_acquire(struct op *op, struct file_pool *pool, struct pooled_file *member,
+                               struct file **file)
+{
+    return acquire(op, pool, member, true, file);
+}
+
+tamiz_status file_pool_try_acquire(struct op *op, struct file_pool *pool,
+                                   struct pooled_file *member, struct file **file)
+{
+    return acquire(op, pool, member, false, file);
 }
 
 void file_pool_release(struct file_pool *pool, struct pooled_file *member)

@@ -36,6 +36,10 @@ void file_pool_free(struct file_pool *pool); /* all members were forgotten */
 /* *file is open until released. Any thread; the same member by several at once. */
 tamiz_status file_pool_acquire(struct op *op, struct file_pool *pool, struct pooled_file *member,
                                struct file **file);
+/* The same, but TAMIZ_BUSY (nothing recorded) where it would have to wait: for who holds others
+ * already. */
+tamiz_status file_pool_try_acquire(struct op *op, struct file_pool *pool,
+                                   struct pooled_file *member, struct file **file);
 void file_pool_release(struct file_pool *pool, struct pooled_file *member);
 /* Closes the member for good; nobody uses it. */
 void file_pool_forget(struct op *op, struct file_pool *pool, struct pooled_file *member);

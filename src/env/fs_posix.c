@@ -464,6 +464,13 @@ static int posix_absolute_path(void *ctx, const char *path, char *absolute, size
     return 0;
 }
 
+static uint32_t posix_open_files_limit(void *ctx)
+{
+    (void)ctx;
+    const long most = sysconf(_SC_OPEN_MAX);
+    return most < 0 ? 0 : most > UINT32_MAX ? UINT32_MAX : (uint32_t)most;
+}
+
 static const tamiz_env_ops posix_ops = {
     .struct_size = sizeof(tamiz_env_ops),
     .open = posix_open,
@@ -492,6 +499,7 @@ static const tamiz_env_ops posix_ops = {
     .read_many = posix_read_many,
     .read_many_name = posix_read_many_name,
     .absolute_path = posix_absolute_path,
+    .open_files_limit = posix_open_files_limit,
 };
 
 const tamiz_env *tamiz_env_posix(void)

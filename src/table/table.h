@@ -10,6 +10,7 @@
 #include "base/iter.h"
 #include "base/key.h"
 #include "env/env.h"
+#include "env/file_pool.h"
 #include "filter/filter.h"
 #include "table/cache.h"
 #include "table/format.h"
@@ -22,6 +23,7 @@ struct table_world {
     const struct alloc *alloc;
     struct epoch *epoch;
     struct cache *cache;
+    struct file_pool *files; /* opens and closes table files as they are read */
     tamiz_event_log log;
     const tamiz_filter_family *custom_filter; /* the embedder's own family, or NULL */
     bool direct_io;
@@ -85,6 +87,9 @@ tamiz_status table_get(struct op *op, struct table *t, const struct lookup *look
  * lives until then; all inside one epoch.
  */
 struct table_wait {
+    bool impatient; /* in: the caller has other reads under way, and must end those before it may
+                       wait for one more open file */
+    bool starved;   /* out: it would have had to; to be asked again later */
     struct file_request request;
     uint64_t nanoseconds; /* that the read took; 0: not measured */
     struct table *table;

@@ -192,6 +192,7 @@ static size_t files(struct world *w)
 struct reading {
     struct epoch epoch;
     struct cache *cache;
+    struct file_pool files;
     struct table_world world;
 };
 
@@ -199,7 +200,9 @@ static void reading_begin(struct world *w, struct reading *r)
 {
     assert_status(&w->t.op, epoch_init(&w->t.op, &r->epoch, &alloc_libc), TAMIZ_OK);
     r->cache = cache_new(&alloc_libc, &r->epoch, 0);
+    assert_status(&w->t.op, file_pool_init(&w->t.op, &r->files, &w->env, 4), TAMIZ_OK);
     r->world = (struct table_world){.env = &w->env,
+                                    .files = &r->files,
                                     .alloc = &alloc_libc,
                                     .epoch = &r->epoch,
                                     .cache = r->cache,
@@ -210,6 +213,7 @@ static void reading_end(struct reading *r)
 {
     cache_free(r->cache);
     epoch_free(&r->epoch);
+    file_pool_free(&r->files);
 }
 
 /* Appends the versions of one table to `out`. */

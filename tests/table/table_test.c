@@ -229,7 +229,7 @@ static void a_get_in_two_halves_answers_like_one(void **state)
             enum { MANY = 16 };
             struct version v[MANY];
             struct lookup lookups[MANY];
-            struct table_wait waits[MANY];
+            struct table_wait waits[MANY] = {0};
             struct file_request requests[MANY];
             struct cached_block *pinned[MANY] = {NULL};
             uint64_t stamps[MANY];
