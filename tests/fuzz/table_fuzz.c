@@ -90,8 +90,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     struct cache *cache = cache_new(&alloc_libc, &f.epoch, 1 << 16);
     uint8_t *copy = mem_new(&alloc_libc, size);
-    f.world = (struct table_world){.files = &f.files,
-                                   .env = f.env,
+    f.world = (struct table_world){.env = f.env,
+                                   .files = &f.files,
                                    .alloc = &alloc_libc,
                                    .epoch = &f.epoch,
                                    .cache = cache,

@@ -86,9 +86,9 @@ static void world_make(struct world *w)
     assert_status(op, env_make_directory(op, w->env, "d"), TAMIZ_OK);
     assert_status(op, epoch_init(op, &w->epoch, &alloc_libc), TAMIZ_OK);
     w->cache = cache_new(&alloc_libc, &w->epoch, 1 << 20);
-    assert_status(&w->t.op, file_pool_init(&w->t.op, &w->files, w->env, 4), TAMIZ_OK);
-    w->tables = (struct table_world){.files = &w->files,
-                                     .env = w->env,
+    assert_status(op, file_pool_init(op, &w->files, w->env, 4), TAMIZ_OK);
+    w->tables = (struct table_world){.env = w->env,
+                                     .files = &w->files,
                                      .alloc = &alloc_libc,
                                      .epoch = &w->epoch,
                                      .cache = w->cache,
