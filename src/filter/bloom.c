@@ -81,7 +81,6 @@ static tamiz_status bloom_build(struct op *op, struct filter_plan *plan, const u
     (void)op;
     for (size_t i = 0; i < n; i++)
         set_all(payload, plan->payload_bytes * 8, plan->parameters[0], mixed[i]);
-    plan->expected_fpr = theory_power(fill_of(payload, plan->payload_bytes), plan->parameters[0]);
     return TAMIZ_OK;
 }
 
@@ -117,10 +116,24 @@ static void bloom_prefetch(const struct filter_view *view, uint64_t hash)
     filter_touch(view->payload + (mul_high(mixed * FILTER_MULTIPLIER, bits) >> 3));
 }
 
+static double bloom_rate(const struct filter_view *view)
+{
+    return theory_power(fill_of(view->payload, view->payload_bytes), view->parameters[0]);
+}
+
 static void bloom_describe(const struct filter_view *view, tamiz_filter_info *info)
 {
     info->hashes = view->parameters[0];
     info->fill = fill_of(view->payload, view->payload_bytes);
+}
+
+static tamiz_status bloom_add(struct op *op, struct filter_live *live, uint64_t hash)
+{
+    (void)op;
+    set_all(live->payload, live->view.payload_bytes * 8, live->view.parameters[0],
+            filter_mix(hash, live->view.seed));
+    live->view.keys++;
+    return TAMIZ_OK;
 }
 
 const struct filter_family filter_bloom = {
@@ -132,5 +145,7 @@ const struct filter_family filter_bloom = {
     .open = bloom_open,
     .may_contain = bloom_may_contain,
     .prefetch = bloom_prefetch,
+    .rate = bloom_rate,
     .describe = bloom_describe,
+    .add = bloom_add,
 };
