@@ -35,20 +35,11 @@ static unsigned best_k(double bits, double keys)
     return keys > 0 ? tamiz_bloom_hashes(bits, keys) : 1;
 }
 
-/* Bits per key that reach `fpr`; whole numbers of hashes make it a search. */
-static double bits_for(double keys, double fpr)
-{
-    double bits = -log(fpr) / (LN2 * LN2);
-    while (bits < 64 && theory_line_fpr(keys, keys * bits, best_k(keys * bits, keys)) > fpr)
-        bits *= 1.001;
-    return bits;
-}
-
 static tamiz_status bloom_plan(struct op *op, const tamiz_filter_policy *policy, uint64_t keys,
                                struct filter_plan *plan)
 {
     const double n = (double)keys;
-    const double per_key = policy->fpr > 0            ? bits_for(n > 0 ? n : 1, policy->fpr)
+    const double per_key = policy->fpr > 0 ? theory_bloom_bits_for(n > 0 ? n : 1, policy->fpr)
                            : policy->bits_per_key > 0 ? policy->bits_per_key
                                                       : DEFAULT_BITS;
     const double words = words_for(n * per_key);

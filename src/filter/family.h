@@ -69,7 +69,7 @@ tamiz_status filter_policy_parse(struct op *op, const char *text, tamiz_filter_p
 
 extern const struct filter_family filter_bloom, filter_blocked, filter_split, filter_fuse,
     filter_fuse8, filter_fuse16, filter_fuse4, filter_xor8, filter_xor16, filter_ribbon,
-    filter_bumped;
+    filter_bumped, filter_cuckoo, filter_counting, filter_scalable;
 extern const struct filter_family filter_custom; /* of the embedder; in no list */
 
 #endif

@@ -30,8 +30,9 @@ enum { FORMAT_VERSION = 1, ID_NONE = 0 };
 static const uint8_t magic[4] = {'t', 'z', 'f', 'l'};
 
 static const struct filter_family *const families[] = {
-    &filter_bloom, &filter_blocked, &filter_split, &filter_fuse,   &filter_fuse8,  &filter_fuse16,
-    &filter_fuse4, &filter_xor8,    &filter_xor16, &filter_ribbon, &filter_bumped,
+    &filter_bloom,  &filter_blocked, &filter_split,    &filter_fuse,     &filter_fuse8,
+    &filter_fuse16, &filter_fuse4,   &filter_xor8,     &filter_xor16,    &filter_ribbon,
+    &filter_bumped, &filter_cuckoo,  &filter_counting, &filter_scalable,
 };
 enum { FAMILIES = sizeof families / sizeof *families };
 

@@ -72,6 +72,14 @@ double theory_lines_fpr(double keys, double lines, double bits, unsigned k)
     return theory_mixture(keys, lines, line_rate, &line);
 }
 
+double theory_bloom_bits_for(double keys, double fpr)
+{
+    double bits = -log(fpr) / (LN2 * LN2);
+    while (theory_line_fpr(keys, keys * bits, tamiz_bloom_hashes(keys * bits, keys)) > fpr)
+        bits *= 1.001;
+    return bits;
+}
+
 double tamiz_bloom_bits(double n, double p)
 {
     if (!(n > 0) || !(p > 0) || !(p < 1))

@@ -25,4 +25,8 @@ double theory_mixture(double keys, double lines, double (*rate)(double keys, con
 /* theory_line_fpr for `keys` keys thrown at random into `lines` lines of `bits` bits. */
 double theory_lines_fpr(double keys, double lines, double bits, unsigned k);
 
+/* Bits per key of a plain Bloom filter over `keys` keys, with its best whole k, that reach `fpr`;
+ * more than tamiz_bloom_bits, which has k as a real number. */
+double theory_bloom_bits_for(double keys, double fpr);
+
 #endif

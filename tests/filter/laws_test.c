@@ -76,6 +76,13 @@ static const char *const policies[] = {
     "bumped",
     "bumped:fpr=0.01",
     "bumped:5.5",
+    "cuckoo",
+    "cuckoo:6",
+    "cuckoo:fpr=0.001",
+    "counting",
+    "counting:fpr=0.05",
+    "scalable",
+    "scalable:12",
 };
 enum { POLICIES = sizeof policies / sizeof *policies };
 
