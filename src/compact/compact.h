@@ -1,9 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * Merging: versions in order in, tables out. What nobody can see is dropped on the way: of each
- * key, a version is kept if it is the newest that some snapshot (or now) sees; a tombstone that
- * would be the oldest thing left of its key goes where nothing older can lie below. Outputs never
- * split a user key.
+ * Merging: versions in order in, tables out. What nobody can see is dropped on the way. The
+ * sequences somebody reads at cut time into stripes, and of each key one version a stripe is left,
+ * the newest:
+ *
+ *     snapshots           20           40              kept at the bottom   above older versions
+ *     versions of k  12 17 | 23 25  29 | 51            51 29 0              51 29 17
+ *     versions of l  12 17 | 23    †29 | 51 †56        †29 0                †29 17
+ *     versions of m    †17 |       †29 |               nothing              †17
+ *
+ * Of tombstones that follow each other the oldest says it all; and where nothing older lies below,
+ * a tombstone with nothing older beside it says nothing. What every reader sees at the bottom needs
+ * no sequence: it becomes 0, one byte in the table, and a reader's own sequence is never below it.
+ *
+ * So much is only right if a reader takes its sequence after it pinned the tables it reads, and a
+ * snapshot takes its own in one step with being listed.
  */
 #ifndef TAMIZ_COMPACT_COMPACT_H
 #define TAMIZ_COMPACT_COMPACT_H
@@ -16,7 +27,7 @@ struct compact_input {
     const uint64_t *snapshots; /* sequences somebody reads at, ascending */
     size_t snapshot_count;
     bool bottom;                  /* nothing older lies below the inputs' range */
-    bool (*cancelled)(void *ctx); /* asked now and then; NULL: never */
+    bool (*cancelled)(void *ctx); /* asked every few hundred versions; NULL: never */
     void *cancel_ctx;
 };
 
@@ -25,7 +36,7 @@ struct compact_output {
     const struct alloc *alloc;
     const char *directory;
     struct table_build_options build;
-    uint64_t table_bytes;
+    uint64_t table_bytes; /* a table ends with the first user key beyond */
     uint32_t level;
     uint64_t run;
     /* Hands out a fresh file number; any thread. */
@@ -34,8 +45,8 @@ struct compact_output {
 };
 
 /* Appends one struct table_meta * (referenced, no handle attached) to `tables` for each table
- * written; possibly none. Source error, cancellation (TAMIZ_CLOSED) or failure: what was written is
- * removed again and `tables` is as it was. */
+ * written; possibly none. The files are synced, their directory is not. Source error, cancellation
+ * (TAMIZ_CLOSED) or failure: what was written is removed again and `tables` is as it was. */
 tamiz_status compact_run(struct op *op, const struct compact_input *in,
                          const struct compact_output *out, struct buf *tables);
 

@@ -3,14 +3,16 @@
  * One append-only file of records that survives a torn tail. The write-ahead log and the manifest
  * are both made of it.
  *
- *     header, 64 B:  magic u64 | version u32 | kind u32 | file id u64 | number u64 | first u64 |
- * boot id u64 | zero u64 | checksum u64 record:        size u32 | head check u32 | body checksum
- * u64 | durable u64 | body, padded with zeros to a multiple of 8
+ *     header, 64 B:  magic u64 | version u32 | kind u32 | file id u64 | number u64 |
+ *                    first u64 | boot id u64 | zero u64 | checksum u64
+ *     record:        size u32 | head check u32 | body checksum u64 | durable u64 |
+ *                    body, padded with zeros to a multiple of 8
  *
  * `durable` is how much of this file was known to be on the disk when the record was written (a
  * sync had returned). The head check covers size, durable and offset; both checks are seeded with
  * the file's identity and the record's offset, so that a recycled or torn tail, or a record of
- * another file, can't be taken for one. docs/format/log.md
+ * another file, can't be taken for one. A record of size 0 is a seal: it says nothing but its
+ * `durable`, and so puts all before it under guard. docs/format/log.md
  */
 #ifndef TAMIZ_LOG_LOG_H
 #define TAMIZ_LOG_LOG_H
@@ -46,16 +48,24 @@ struct log_writer {
                   */
 };
 
-/* Creates `path` (must not exist) and writes the header; not synced. */
+/* Creates `path` (must not exist), writes the header and syncs the file, so that a header which
+ * can't be read in front of records is damage and never a crash; the directory is the caller's to
+ * sync. On failure the writer is empty and the file, if it came to be, is removed again. */
 tamiz_status log_create(struct op *op, const tamiz_env *env, const struct alloc *alloc,
                         const char *path, enum io_purpose purpose, const struct log_header *header,
                         uint64_t allocate_step, struct log_writer *w);
-/* One record, in one write call. Fails without trying where w->broken. `body` may come in `n`
- * pieces, copied once. 2^32 bytes and more: TAMIZ_INVALID_ARGUMENT. */
+/* One record, in one write call. `body` may come in `n` pieces, copied once. An empty body, and one
+ * of 2^32 bytes and more: TAMIZ_INVALID_ARGUMENT. TAMIZ_READ_ONLY, without trying, where w->broken.
+ * A failed write breaks the writer; TAMIZ_OUT_OF_MEMORY does not, nothing was written then. */
 tamiz_status log_append(struct op *op, struct log_writer *w, const struct slice *pieces, size_t n);
-/* A failure is final: w->broken. */
+/* A failure is final: w->broken. Where nothing was written since the last one: no system call. */
 tamiz_status log_sync(struct op *op, struct log_writer *w);
-/* Cuts off what was preallocated, closes. Safe on a zeroed writer. */
+/* Syncs, then appends a seal: from then on damage anywhere before it is reported by log_next as
+ * what it is, and not taken for a torn tail. For a clean close; the seal itself is not synced, for
+ * losing it loses nothing. */
+tamiz_status log_seal(struct op *op, struct log_writer *w);
+/* Cuts off what was preallocated, and what a failed write left behind the last good record; closes.
+ * Always frees. Safe on a zeroed writer. */
 tamiz_status log_close(struct op *op, struct log_writer *w);
 
 /* ---- reading ---- */
@@ -70,25 +80,36 @@ struct log_reader {
     struct log_header header;
     struct buf content; /* the whole file */
     uint64_t at;        /* offset of the next record */
+    uint64_t record;    /* offset of the record that log_next returned last */
     uint64_t file_id;
-    const char *path; /* borrowed */
-    enum log_end end; /* set when log_next says no more */
-    uint64_t dropped; /* bytes behind the last good record that are not zero */
+    const char *path;      /* borrowed */
+    enum log_end end;      /* set when log_next says no more */
+    bool sealed;           /* the last good record is a seal */
+    uint64_t durable_seen; /* the largest mark of the records read: more than the header's size
+                              proves that a sync of this file had returned */
+    uint64_t dropped; /* bytes behind the last good record, zeros at the very end not counted */
 };
 
 /* Reads the whole file. TAMIZ_CORRUPTION: no header of the expected kind, with the field that is
- * wrong; TAMIZ_NOT_SUPPORTED: newer format. A file shorter than its header (a crash while it was
- * created) is *empty: no records, no error. */
+ * wrong; TAMIZ_NOT_SUPPORTED: newer format. A file shorter than its header, or with nothing but
+ * zeros behind a header that can't be read (a crash while it was created), is *empty: no records,
+ * no error. *r is empty on failure. */
 tamiz_status log_reader_open(struct op *op, const tamiz_env *env, const struct alloc *alloc,
                              const char *path, enum log_kind kind, enum io_purpose purpose,
                              struct log_reader *r, bool *empty);
-/* The next record's body, borrowed until close. TAMIZ_NOT_FOUND: no more, see r->end.
- * TAMIZ_CORRUPTION: damage in the middle, which is
+/* The same for bytes in memory; `content` is taken over, also on failure. */
+tamiz_status log_reader_open_bytes(struct op *op, struct buf *content, const char *path,
+                                   enum log_kind kind, struct log_reader *r, bool *empty);
+/* The next record's body, borrowed until close; seals are skipped. TAMIZ_NOT_FOUND: no more, see
+ * r->end. TAMIZ_CORRUPTION: damage in the middle, which is
  * - bytes that were known to be durable (a later valid record says so), or
  * - any bad record with a valid one behind it, where the machine has not been restarted since the
- * file was made (`boot_id`): no crash of a process can leave that. The words name file, offset,
- * expected and found. */
+ *   file was made (`boot_id`, 0: not known): no crash of a process can leave that.
+ * The words name file, offset, expected and found. */
 tamiz_status log_next(struct op *op, struct log_reader *r, uint64_t boot_id, struct slice *body);
-void log_reader_close(struct log_reader *r);
+/* Puts "PATH: record at offset N: " in front of the words of op's failure: for decoders of bodies,
+ * which know neither. */
+void log_tell_where(struct op *op, const struct log_reader *r);
+void log_reader_close(struct log_reader *r); /* safe on a zeroed reader */
 
 #endif

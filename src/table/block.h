@@ -14,8 +14,9 @@
  *     entry:  shared varint | suffix size varint | value size varint | stamp varint | suffix |
  * value
  *
- * An offset counts from the start of the entries. A restart has shared = 0. All versions of one
- * user key stand in one block.
+ * An offset counts from the start of the entries, which lie one behind the other; the first is 0. A
+ * restart has shared = 0; of the others, `shared` bytes are the first ones of their restart's key.
+ * All versions of one user key stand in one block.
  */
 #ifndef TAMIZ_TABLE_BLOCK_H
 #define TAMIZ_TABLE_BLOCK_H
@@ -24,7 +25,7 @@
 #include "base/iter.h"
 #include "base/key.h"
 
-enum { BLOCK_GROUP = 16, BLOCK_HEADER_SIZE = 6 };
+enum { BLOCK_GROUP = 16, BLOCK_HEADER_SIZE = 6, BLOCK_SLACK = 32 };
 
 /* ---- writing ---- */
 
@@ -49,8 +50,9 @@ tamiz_status block_builder_finish(struct op *op, struct block_builder *b, struct
 
 /* ---- reading ---- */
 
-/* A checked block: borrows its payload. block_open checks header and arrays once, so that entries
- * can be reached by index; each entry is checked when it is decoded. */
+/* A checked block: borrows its payload, behind which BLOCK_SLACK bytes can be read, so that the
+ * tags are compared in whole strides. block_open checks header and the room of the arrays once;
+ * each entry is checked when it is decoded: it must end exactly where the next one begins. */
 struct block {
     struct slice payload;
     uint32_t count;

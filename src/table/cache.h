@@ -8,12 +8,18 @@
  * Eviction is SIEVE (Zhang et al., NSDI 2024): a queue in order of insertion, one "visited" bit a
  * block that readers set at most once, and a hand that walks from old to new, sparing what was
  * visited. A hit moves nothing and locks nothing.
+ *
+ * The bound is strict: evicted blocks count until their memory is really free, and a block that
+ * does not fit then stays its reader's own. So that this is rare, blocks are evicted a sixteenth of
+ * the capacity ahead: what is inserted now takes the room of what was evicted a few insertions ago,
+ * whose readers have left since.
  */
 #ifndef TAMIZ_TABLE_CACHE_H
 #define TAMIZ_TABLE_CACHE_H
 
 #include "env/epoch.h"
 #include "table/block.h"
+#include "table/codec.h"
 
 struct cache;
 
@@ -23,7 +29,8 @@ struct cached_block {
     struct block block;      /* borrows the bytes below                        */
     _Atomic uint32_t pins;   /* holders beyond epochs; the cache itself is one */
     _Atomic uint8_t visited; /* since the hand last came by                    */
-    bool charged;            /* counted in the cache's bytes: was inserted     */
+    bool charged;            /* counted in the cache's bytes: was inserted. Set before others see
+                                the block, never taken back */
     size_t whole;            /* bytes of this allocation                       */
     struct cache *cache;
     _Atomic(struct cached_block *) *place;
@@ -37,13 +44,16 @@ typedef _Atomic(struct cached_block *) cache_place;
 /* `capacity` in bytes, block headers included; 0: nothing is kept. `epoch` outlives it. NULL:
  * memory is out. */
 struct cache *cache_new(const struct alloc *alloc, struct epoch *epoch, size_t capacity);
-/* All tables are closed by now. */
+/* All tables are closed by now. Blocks that still wait for their readers keep what they need of the
+ * cache until they are freed. NULL is fine. */
 void cache_free(struct cache *c);
+/* What unpacks the blocks it keeps. */
+struct codec_pool *cache_codec(struct cache *c);
 size_t cache_bytes(const struct cache *c);
 size_t cache_capacity(const struct cache *c);
 
-/* A block that owns room for `size` payload bytes, pinned once by the caller, in no place yet.
- * NULL: memory is out. */
+/* A block that owns room for `size` payload bytes and BLOCK_SLACK behind them (zeroed), pinned once
+ * by the caller, in no place yet. NULL: memory is out. */
 struct cached_block *cached_block_new(struct cache *c, size_t size);
 uint8_t *cached_block_payload(struct cached_block *b);
 
@@ -61,6 +71,13 @@ static inline struct cached_block *cache_peek(cache_place *place)
  * pin either way. Larger than the whole cache, or no room because readers still hold what was
  * evicted: not kept. */
 void cache_insert(struct cache *c, cache_place *place, struct cached_block *b);
+
+/* Was it kept? Of a block that the caller gave to cache_insert. Inside the epoch in which it was
+ * made, a kept one is safe to read without a pin. */
+static inline bool cached_block_kept(const struct cached_block *b)
+{
+    return b->charged;
+}
 
 /* Keeps a block beyond the epoch: inside an epoch, of a peeked block. */
 void cached_block_pin(struct cached_block *b);

@@ -6,22 +6,27 @@
  *     +--------------------+ 0
  *     | header        40 B |  magic "TAMIZTAB", format version, file id, checksum
  *     +--------------------+ 40
- *     | data block 0       |  each block: payload, then an 9-byte trailer: codec u8, checksum u64
+ *     | data block 0       |  each block: payload, then a 9-byte trailer: codec u8, checksum u64
  *     | data block 1       |
  *     | …                  |
+ *     +--------------------+
+ *     | dictionary block   |  what the data blocks were packed with; absent but for zstd-dict
  *     +--------------------+
  *     | filter block       |  an image (docs/format/filter.md); absent with filter=none
  *     +--------------------+
  *     | index block        |  one fence a data block, and its size
  *     +--------------------+
  *     | properties block   |  counts, smallest and largest key, sequence range, filter, hash name,
- * …
+ *     |                    |  …
  *     +--------------------+
- *     | footer        96 B |  extents of filter, index, properties; file id; checksum; magic
+ *     | footer        96 B |  extents of dictionary, filter, index, properties; file id; checksum;
+ *     |                    |  magic
  *     +--------------------+ file size
  *
- * The checksum of a block covers its payload and codec byte and is seeded with the file's id and
- * the block's offset.
+ * No byte between two parts is left over: each begins where the one before ends, and a reader
+ * insists on it. The checksum of a block covers its payload and codec byte and is seeded with the
+ * file's id and the block's offset. A block is packed where that makes it an eighth smaller, so
+ * that stored size = raw size says that it is not.
  */
 #ifndef TAMIZ_TABLE_FORMAT_H
 #define TAMIZ_TABLE_FORMAT_H
@@ -50,7 +55,9 @@ struct extent {
 };
 
 struct table_footer {
-    struct extent filter; /* size 0: none */
+    struct extent dictionary; /* size 0: none. Not written yet; a table that has one needs a newer
+                                 reader only where a block was packed with it */
+    struct extent filter;     /* size 0: none */
     struct extent index;
     struct extent properties;
     uint64_t file_id;
@@ -73,14 +80,22 @@ struct table_properties {
     struct slice smallest, largest; /* user keys */
 };
 
+/* The extent with its trailer, as it is read. */
+static inline uint64_t extent_whole(struct extent e)
+{
+    return e.size + BLOCK_TRAILER_SIZE;
+}
+
 void table_header_encode(struct buf *out, uint64_t file_id);
 tamiz_status table_header_decode(struct op *op, struct slice bytes, const char *path,
                                  uint64_t *file_id);
 void table_footer_encode(struct buf *out, const struct table_footer *footer);
 /* `bytes` are the last TABLE_FOOTER_SIZE of a file of file_size bytes; extents are checked against
- * it. */
+ * it: they lie one behind the other, up to the footer. */
 tamiz_status table_footer_decode(struct op *op, struct slice bytes, uint64_t file_size,
                                  const char *path, struct table_footer *footer);
+/* Where the data blocks end: the first part behind them begins there. */
+uint64_t table_data_end(const struct table_footer *footer);
 void table_properties_encode(struct buf *out, const struct table_properties *p);
 tamiz_status table_properties_decode(struct op *op, struct slice payload, const char *path,
                                      struct table_properties *p);

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
  * The index of one table: which block could have a key. On disk, one fence a block: the shortest
- * key that is not below the block's last key and below the next block's first. In memory, the first
- * eight distinguishing bytes of each fence as an integer, searched without branches, and the whole
- * fence only where two of those are equal.
+ * key that is not below the block's last key and below the next block's first.
+ *
+ * In memory, the first eight bytes of each fence behind what all fences begin with, as an integer,
+ * in a static B+ tree without pointers: nodes of 16 integers (two neighbouring cache lines), 17
+ * children a node, all nodes of a layer one behind the other, the lowest layer being simply the
+ * sorted array (the "S+ tree" of S. Slotin, "Algorithms for Modern Hardware"). 8,192 blocks are
+ * four nodes deep and the upper three layers stay in the processor's cache. Whole fences are looked
+ * at only where an integer of the tree equals the key's.
  *
  *     index block:  prefix block (varint size, bytes: what all fences begin with)
  *                   count varint
  *                   count × { shared varint, suffix block, stored size varint, raw size varint }
  *
  * `shared` counts bytes beyond the prefix that equal the fence before. Blocks stand one behind the
- * other from TABLE_HEADER_SIZE on, so that sizes are places.
+ * other from TABLE_HEADER_SIZE on, so that sizes are places. Fences ascend. A fence is never longer
+ * than its block is unpacked: that bounds what a crafted index can make a reader allocate.
  */
 #ifndef TAMIZ_TABLE_INDEX_H
 #define TAMIZ_TABLE_INDEX_H
@@ -44,5 +50,9 @@ uint32_t index_count(const struct index *index);
 uint32_t index_find(const struct index *index, struct slice key);
 struct extent index_extent(const struct index *index, uint32_t block);
 uint64_t index_raw_size(const struct index *index, uint32_t block);
+/* The fence of `block` behind what all begin with, which is put into *prefix. Borrowed. */
+struct slice index_fence(const struct index *index, uint32_t block, struct slice *prefix);
+/* From now on searched as on a machine without AVX2: for tests, before others see it. */
+void index_use_portable(struct index *index);
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/iter.h"
 #include "base/key.h"
 #include "env/env.h"
+#include "env/file_pool.h"
 #include "filter/filter.h"
 #include "table/cache.h"
 #include "table/format.h"
@@ -22,7 +23,9 @@ struct table_world {
     const struct alloc *alloc;
     struct epoch *epoch;
     struct cache *cache;
+    struct file_pool *files; /* opens and closes table files as they are read */
     tamiz_event_log log;
+    const tamiz_filter_family *custom_filter; /* the embedder's own family, or NULL */
     bool direct_io;
     bool verify;
 };
@@ -34,15 +37,21 @@ struct table_read {
     int level; /* for counters and traces */
     bool use_filter;
     bool fill_cache;
-    enum io_purpose purpose; /* of data blocks: IO_DATA or IO_COMPACTION */
+    enum io_purpose purpose; /* of data blocks: IO_DATA or IO_COMPACTION. Walks for compaction take
+                                what is in the cache, change nothing there, and count no steps */
+    bool asked; /* table_ask was called for this read: table_get does not ask again (use_filter or
+                   not), but counts whether the filter's "maybe" was true */
 };
 
 /* Makes a handle; touches no file. `path` is copied. `number` and `file_id` are what the manifest
- * says: a file with another id is TAMIZ_CORRUPTION when it is opened. file_id 0: unknown, accept
- * what is there (tools, repair). */
+ * says: a file with another id or size is TAMIZ_CORRUPTION when it is opened. file_id 0, file_size
+ * 0: unknown, accept what is there (tools, repair). */
 struct table *table_new(struct op *op, const struct table_world *world, const char *path,
                         uint64_t number, uint64_t file_id, uint64_t file_size);
-/* No reader can reach it any more. */
+/* Another holder of the same handle: a table that only changes its level keeps what is in memory.
+ */
+struct table *table_share(struct table *t);
+/* The last holder closes it: no reader can reach it any more. */
 void table_free(struct table *t);
 
 /* Opens the file now, if it is not: header, footer, properties, index, filter. A damaged or unknown
@@ -55,6 +64,13 @@ enum table_verdict { TABLE_NO, TABLE_MAYBE, TABLE_NO_FILTER };
 tamiz_status table_ask(struct op *op, struct table *t, const struct lookup *lookup,
                        const struct table_read *how, enum table_verdict *verdict);
 
+bool table_is_loaded(const struct table *t);
+/* Which data block could have the key, from memory. false: none, or the table is not loaded. */
+bool table_locate(const struct table *t, struct slice key, uint32_t *block);
+
+/* Starts fetching the filter's lines for this lookup, if the table is loaded. */
+void table_prefetch(const struct table *t, const struct lookup *lookup);
+
 /* The newest version at or below lookup->stamp_max. Asks the filter first where how->use_filter.
  * TAMIZ_OK: *stamp and *value, which is borrowed until the epoch is left, or, where *pinned is set,
  * until that is unpinned. TAMIZ_NOT_FOUND. Inside an epoch. */
@@ -62,7 +78,39 @@ tamiz_status table_get(struct op *op, struct table *t, const struct lookup *look
                        const struct table_read *how, uint64_t *stamp, struct slice *value,
                        struct cached_block **pinned);
 
-/* In version order over the whole table. The table outlives it. NULL: recorded in op. */
+/*
+ * The same in two halves, so that many reads can be under way at once (file_read_many).
+ *
+ * table_get_begin does all up to the device: where wait->request.file is NULL, its status is the
+ * answer, as table_get's. Else the request is to be read (status and nanoseconds go into *wait) and
+ * table_get_end called, once, also after a failure; TAMIZ_OK is then no answer yet. The lookup
+ * lives until then; all inside one epoch.
+ */
+struct table_wait {
+    bool impatient; /* in: the caller has other reads under way, and must end those before it may
+                       wait for one more open file */
+    bool starved;   /* out: it would have had to; to be asked again later */
+    struct file_request request;
+    uint64_t nanoseconds; /* that the read took; 0: not measured */
+    struct table *table;
+    const struct lookup *lookup;
+    struct table_read how;
+    uint32_t block;
+    bool judged;                 /* the filter said maybe: whether truly is counted at the end */
+    struct cached_block *target; /* where the block will be */
+    uint8_t *packed;             /* where it is read to before; NULL: straight into target */
+};
+
+tamiz_status table_get_begin(struct op *op, struct table *t, const struct lookup *lookup,
+                             const struct table_read *how, uint64_t *stamp, struct slice *value,
+                             struct table_wait *wait);
+tamiz_status table_get_end(struct op *op, struct table_wait *wait, uint64_t *stamp,
+                           struct slice *value, struct cached_block **pinned);
+
+/* In version order over the whole table, which outlives it. Loads it; NULL: recorded in op. Inside
+ * an epoch or not. A walk that goes on forwards reads ahead, up to TABLE_READ_AHEAD at once, and no
+ * longer fills the cache once it has gone over TABLE_LONG_SCAN blocks. */
+enum { TABLE_READ_AHEAD = 256 << 10, TABLE_LONG_SCAN = 64 };
 struct iter *table_iter(struct op *op, struct table *t, const struct table_read *how);
 
 /* Of a loaded table. Borrowed from it. */
@@ -71,10 +119,15 @@ const struct filter_view *
 table_filter(const struct table *t); /* family NULL: none; see table_filter_missing */
 const char *table_filter_missing(const struct table *t); /* why there is none: "", or words */
 uint64_t table_number(const struct table *t);
-size_t table_memory(const struct table *t); /* index and filter in memory; 0 before loading */
+const char *table_path(const struct table *t);
+uint64_t table_file_id(const struct table *t);   /* of a loaded table: what the file says */
+uint64_t table_file_size(const struct table *t); /* of a loaded table */
+uint32_t table_blocks(const struct table *t);    /* of a loaded table */
+size_t table_memory(const struct table *t);      /* index and filter in memory; 0 before loading */
 
-/* Every block: checksum, order, counts, range, and that the filter denies no member. Finds go to
- * `report`. */
+/* Every block, from the device: checksum, order, tags, counts, range, and that the filter denies no
+ * member. Finds go to `report`, whose numbers grow; TAMIZ_CORRUPTION where there were some. A block
+ * that cannot be read is a find like any other. */
 tamiz_status table_verify(struct op *op, struct table *t, tamiz_report *report);
 
 #endif

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * Sorted versions in, one table file out: blocks, filter, index, properties, footer. The filter is
- * sized by the distinct keys that were really added.
+ * sized by the distinct keys that were really added, tombstones too, and asked for each of them
+ * before it is written: one that denied a member would not be.
+ *
+ * A block is ended where the next entry would make it larger than block_bytes and begins another
+ * user key: the versions of a key are never parted. A filter that does not come out is an event,
+ * and the table then has none.
  */
 #ifndef TAMIZ_TABLE_TABLE_BUILD_H
 #define TAMIZ_TABLE_TABLE_BUILD_H
@@ -17,6 +22,8 @@ struct table_build_options {
     int compression_level;
     enum io_purpose purpose; /* IO_DATA for a flush, IO_COMPACTION for a merge */
     tamiz_event_log log;
+    uint64_t file_id;    /* 0: random */
+    uint64_t created_us; /* 0: now; both for tests, whose files are the same each time */
 };
 
 struct table_builder;
@@ -25,7 +32,8 @@ struct table_builder;
 tamiz_status table_builder_open(struct op *op, const tamiz_env *env, const struct alloc *alloc,
                                 const char *path, const struct table_build_options *options,
                                 struct table_builder **builder);
-/* In version order; TAMIZ_INVALID_ARGUMENT, with both keys, where that is broken. */
+/* In version order; TAMIZ_INVALID_ARGUMENT, with both keys, where that is broken, or for what is
+ * too large or of an unknown kind. After a failure only finish (which fails) or abandon. */
 tamiz_status table_builder_add(struct op *op, struct table_builder *b, struct slice key,
                                uint64_t stamp, struct slice value);
 /* Bytes the file would have by now; the filter is not counted. */
@@ -42,8 +50,9 @@ struct table_summary {
     struct buf smallest, largest; /* initialised by the caller */
 };
 
-/* Writes what is left, syncs and closes. The builder is gone afterwards either way; on failure its
- * file is removed. */
+/* Writes what is left, syncs and closes; making the name durable (env_sync_directory) is the
+ * caller's. The builder is gone afterwards either way; on failure its file is removed. A table with
+ * no entries is TAMIZ_INVALID_ARGUMENT. */
 tamiz_status table_builder_finish(struct op *op, struct table_builder *b,
                                   struct table_summary *summary);
 /* Closes and removes the file. NULL is fine. */

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+#include "table/cache.h"
+
+#include <assert.h>
+
+enum { LINE = 64 };
+
+struct cache {
+    const struct alloc *alloc;
+    struct epoch *epoch;
+    size_t capacity;
+    _Atomic size_t bytes;   /* of all charged blocks: hanging, evicted, not yet freed */
+    _Atomic size_t holders; /* the owner and every block that is alive */
+    struct codec_pool codec;
+    struct mutex mutex;
+    struct cached_block *oldest, *newest, *hand; /* guarded by mutex, as what follows */
+    size_t hanging_bytes;
+    size_t hanging_count;
+};
+
+/* ---- blocks ---- */
+
+static size_t header_size(void)
+{
+    return (sizeof(struct cached_block) + LINE - 1) & ~(size_t)(LINE - 1);
+}
+
+uint8_t *cached_block_payload(struct cached_block *b)
+{
+    return (uint8_t *)b + header_size();
+}
+
+static void cache_release(struct cache *c)
+{
+    if (atomic_fetch_sub(&c->holders, 1) != 1)
+        return;
+    codec_pool_free(&c->codec);
+    mutex_free(&c->mutex);
+    mem_free(c->alloc, c, sizeof *c);
+}
+
+struct cached_block *cached_block_new(struct cache *c, size_t size)
+{
+    if (size > SIZE_MAX / 4)
+        return NULL;
+    const size_t whole = header_size() + size + BLOCK_SLACK;
+    struct cached_block *b = mem_new_aligned(c->alloc, whole, LINE);
+    if (!b)
+        return NULL;
+    memset(b, 0, sizeof *b);
+    memset(cached_block_payload(b) + size, 0, BLOCK_SLACK);
+    atomic_init(&b->pins, 1);
+    b->whole = whole;
+    b->cache = c;
+    atomic_fetch_add(&c->holders, 1);
+    return b;
+}
+
+static void block_free(struct cached_block *b)
+{
+    struct cache *c = b->cache;
+    if (b->charged)
+        atomic_fetch_sub(&c->bytes, b->whole);
+    mem_free_aligned(c->alloc, b, b->whole, LINE);
+    cache_release(c);
+}
+
+void cached_block_pin(struct cached_block *b)
+{
+    atomic_fetch_add_explicit(&b->pins, 1, memory_order_relaxed);
+}
+
+void cached_block_unpin(struct cached_block *b)
+{
+    if (b && atomic_fetch_sub_explicit(&b->pins, 1, memory_order_acq_rel) == 1)
+        block_free(b);
+}
+
+static void retired_free(struct retired *self, void *ctx)
+{
+    (void)self;
+    cached_block_unpin(ctx);
+}
+
+/* ---- the queue ---- */
+
+static void queue_push(struct cache *c, struct cached_block *b)
+{
+    b->older = c->newest;
+    b->newer = NULL;
+    if (c->newest)
+        c->newest->newer = b;
+    else
+        c->oldest = b;
+    c->newest = b;
+    c->hanging_bytes += b->whole;
+    c->hanging_count++;
+}
+
+static void queue_remove(struct cache *c, struct cached_block *b)
+{
+    if (c->hand == b)
+        c->hand = b->newer;
+    if (b->older)
+        b->older->newer = b->newer;
+    else
+        c->oldest = b->newer;
+    if (b->newer)
+        b->newer->older = b->older;
+    else
+        c->newest = b->older;
+    c->hanging_bytes -= b->whole;
+    c->hanging_count--;
+}
+
+/* Takes the block off its place; from now on no reader finds it. */
+static void unhang(struct cache *c, struct cached_block *b)
+{
+    queue_remove(c, b);
+    atomic_store_explicit(b->place, NULL, memory_order_seq_cst);
+}
+
+/* The next block not visited since the hand last came by. Readers may set bits as fast as the hand
+ * clears them: two rounds are enough of that. */
+static struct cached_block *victim(struct cache *c)
+{
+    struct cached_block *b = c->hand ? c->hand : c->oldest;
+    for (size_t left = 2 * c->hanging_count; left; left--) {
+        if (!atomic_exchange_explicit(&b->visited, 0, memory_order_relaxed))
+            break;
+        b = b->newer ? b->newer : c->oldest;
+    }
+    c->hand = b->newer;
+    return b;
+}
+
+/* Bytes that may hang once `whole` more do: some room is always on its way to be free. A cache that
+ * has not even room for two such blocks lets all of it hang. */
+static size_t hanging_most(const struct cache *c, size_t whole)
+{
+    size_t ahead = c->capacity / 16;
+    if (ahead < whole)
+        ahead = whole;
+    return c->capacity - whole >= ahead ? c->capacity - ahead : c->capacity;
+}
+
+/* Takes as many off their places as `whole` more bytes need; linked by `older`. */
+static struct cached_block *evict(struct cache *c, size_t whole)
+{
+    assert(mutex_held(&c->mutex));
+    const size_t most = hanging_most(c, whole);
+    struct cached_block *evicted = NULL;
+    while (c->hanging_count && c->hanging_bytes + whole > most) {
+        struct cached_block *b = victim(c);
+        unhang(c, b);
+        b->older = evicted;
+        evicted = b;
+    }
+    return evicted;
+}
+
+static void retire(struct cache *c, struct cached_block *evicted)
+{
+    while (evicted) {
+        struct cached_block *next = evicted->older;
+        evicted->retired.free = retired_free;
+        evicted->retired.ctx = evicted;
+        epoch_retire(c->epoch, &evicted->retired);
+        evicted = next;
+    }
+}
+
+static bool fits(const struct cache *c, size_t whole)
+{
+    return c->capacity - atomic_load(&c->bytes) >= whole;
+}
+
+/* ---- the face ---- */
+
+static void hang(struct cache *c, cache_place *place, struct cached_block *b)
+{
+    assert(mutex_held(&c->mutex));
+    b->charged = true;
+    b->place = place;
+    cached_block_pin(b);
+    atomic_fetch_add(&c->bytes, b->whole);
+    atomic_store_explicit(place, b, memory_order_seq_cst);
+    queue_push(c, b);
+}
+
+static bool is_empty(cache_place *place)
+{
+    return atomic_load_explicit(place, memory_order_relaxed) == NULL;
+}
+
+void cache_insert(struct cache *c, cache_place *place, struct cached_block *b)
+{
+    if (b->whole > c->capacity)
+        return;
+    mutex_lock(&c->mutex);
+    struct cached_block *evicted = is_empty(place) ? evict(c, b->whole) : NULL;
+    mutex_unlock(&c->mutex);
+    /* Without the lock: retiring may free whole tables of others, whose blocks are dropped then. */
+    retire(c, evicted);
+    if (!fits(c, b->whole))
+        (void)epoch_reclaim(c->epoch);
+    /* Only holders of the mutex hang blocks and raise `bytes`: of two readers with the same block
+       one finds the place empty. */
+    mutex_lock(&c->mutex);
+    if (is_empty(place) && fits(c, b->whole))
+        hang(c, place, b);
+    mutex_unlock(&c->mutex);
+}
+
+void cache_drop(struct cache *c, cache_place *places, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!atomic_load_explicit(&places[i], memory_order_relaxed))
+            continue;
+        mutex_lock(&c->mutex);
+        struct cached_block *b = atomic_load(&places[i]);
+        if (b)
+            unhang(c, b);
+        mutex_unlock(&c->mutex);
+        cached_block_unpin(b);
+    }
+}
+
+size_t cache_bytes(const struct cache *c)
+{
+    return atomic_load(&c->bytes);
+}
+
+size_t cache_capacity(const struct cache *c)
+{
+    return c->capacity;
+}
+
+struct codec_pool *cache_codec(struct cache *c)
+{
+    return &c->codec;
+}
+
+struct cache *cache_new(const struct alloc *alloc, struct epoch *epoch, size_t capacity)
+{
+    struct counters *count = mem_new_array(alloc, 1, sizeof *count);
+    struct cache *c = mem_new_array(alloc, 1, sizeof *c);
+    struct op op;
+    op_init(&op, alloc, count);
+    if (!c || !count || mutex_init(&op, &c->mutex) != TAMIZ_OK) {
+        mem_free(alloc, c, sizeof *c);
+        mem_free(alloc, count, sizeof *count);
+        return NULL;
+    }
+    const tamiz_status st = codec_pool_init(&op, &c->codec);
+    mem_free(alloc, count, sizeof *count);
+    if (st != TAMIZ_OK) {
+        mutex_free(&c->mutex);
+        mem_free(alloc, c, sizeof *c);
+        return NULL;
+    }
+    c->alloc = alloc;
+    c->epoch = epoch;
+    c->capacity = capacity;
+    atomic_init(&c->bytes, 0);
+    atomic_init(&c->holders, 1);
+    return c;
+}
+
+void cache_free(struct cache *c)
+{
+    if (!c)
+        return;
+    (void)epoch_reclaim(c->epoch);
+    assert(c->hanging_count == 0);
+    cache_release(c);
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+#include "table/merge.h"
+
+#include "base/buf.h"
+
+/* How a source stands in the heap: the first eight bytes of its key decide most comparisons without
+ * a look at the key. */
+struct runner {
+    uint64_t key8;
+    struct iter *it;
+    uint32_t number; /* among the sources: decides where two show the same version */
+};
+
+struct merge {
+    struct iter base;
+    const struct alloc *alloc;
+    struct iter **sources;
+    struct runner *heap; /* of the valid sources; [0] is the current one */
+    size_t n, alive;
+    bool backward;
+    struct buf target; /* what is sought: the caller's key may be borrowed from what moves */
+};
+
+static struct merge *merge_of(struct iter *it)
+{
+    return (struct merge *)it;
+}
+
+/* ---- the heap ---- */
+
+/* Does a come before b in the direction of walking? */
+static bool leads(const struct merge *m, const struct runner *a, const struct runner *b)
+{
+    if (a->key8 != b->key8)
+        return (a->key8 < b->key8) != m->backward;
+    int order = version_compare(a->it->key, a->it->stamp, b->it->key, b->it->stamp);
+    if (order == 0)
+        order = (a->number > b->number) - (a->number < b->number);
+    return (order < 0) != m->backward;
+}
+
+static void sift_down(struct merge *m, size_t i)
+{
+    const struct runner moving = m->heap[i];
+    for (size_t child; (child = 2 * i + 1) < m->alive; i = child) {
+        if (child + 1 < m->alive && leads(m, &m->heap[child + 1], &m->heap[child]))
+            child++;
+        if (!leads(m, &m->heap[child], &moving))
+            break;
+        m->heap[i] = m->heap[child];
+    }
+    m->heap[i] = moving;
+}
+
+static void fail(struct merge *m, tamiz_status status)
+{
+    m->alive = 0;
+    m->base.valid = false;
+    m->base.status = status;
+}
+
+/* The heap's first becomes what the merge shows. */
+static void show(struct merge *m)
+{
+    m->base.status = TAMIZ_OK;
+    m->base.valid = m->alive > 0;
+    if (!m->alive)
+        return;
+    const struct iter *first = m->heap[0].it;
+    m->base.key = first->key;
+    m->base.stamp = first->stamp;
+    m->base.value = first->value;
+}
+
+/* All sources stand where they should: heap from scratch. */
+static void build(struct merge *m, bool backward)
+{
+    m->backward = backward;
+    m->alive = 0;
+    for (size_t i = 0; i < m->n; i++) {
+        struct iter *it = m->sources[i];
+        if (it->status < 0) {
+            fail(m, it->status);
+            return;
+        }
+        if (it->valid)
+            m->heap[m->alive++] = (struct runner){slice_prefix8(it->key, 0), it, (uint32_t)i};
+    }
+    for (size_t i = m->alive / 2; i-- > 0;)
+        sift_down(m, i);
+    show(m);
+}
+
+/* The current source has moved on. */
+static void moved(struct merge *m)
+{
+    struct iter *it = m->heap[0].it;
+    if (it->status < 0) {
+        fail(m, it->status);
+        return;
+    }
+    if (it->valid)
+        m->heap[0].key8 = slice_prefix8(it->key, 0);
+    else
+        m->heap[0] = m->heap[--m->alive];
+    if (m->alive)
+        sift_down(m, 0);
+    show(m);
+}
+
+/* ---- turning round ---- */
+
+static bool same_version(const struct iter *a, const struct iter *b)
+{
+    return a->valid && a->stamp == b->stamp && slice_equal(a->key, b->key);
+}
+
+/* Puts every other source on its last version before the current one, or its first behind; where
+ * two show the same version, the one with the lower number counts as before. */
+static void turn(struct merge *m, bool backward)
+{
+    const struct runner current = m->heap[0];
+    for (size_t i = 0; i < m->n; i++) {
+        struct iter *it = m->sources[i];
+        if (it == current.it)
+            continue;
+        iter_seek(it, current.it->key, current.it->stamp);
+        const bool same = same_version(it, current.it);
+        const bool before = same && i < current.number;
+        if (it->status < 0 || (backward ? before : !before))
+            continue;
+        if (backward)
+            iter_seek_before(it, current.it->key, current.it->stamp);
+        else
+            iter_next(it);
+    }
+    /* Whoever moved away from where the heap had it: the current one leaves last, so that its key
+       could be borrowed until here. */
+    if (backward)
+        iter_prev(current.it);
+    else
+        iter_next(current.it);
+    build(m, backward);
+}
+
+/* ---- the face ---- */
+
+static void merge_next(struct iter *it)
+{
+    struct merge *m = merge_of(it);
+    if (!it->valid)
+        return;
+    if (m->backward) {
+        turn(m, false);
+        return;
+    }
+    iter_next(m->heap[0].it);
+    moved(m);
+}
+
+static void merge_prev(struct iter *it)
+{
+    struct merge *m = merge_of(it);
+    if (!it->valid)
+        return;
+    if (!m->backward) {
+        turn(m, true);
+        return;
+    }
+    iter_prev(m->heap[0].it);
+    moved(m);
+}
+
+static void merge_seek_first(struct iter *it)
+{
+    struct merge *m = merge_of(it);
+    for (size_t i = 0; i < m->n; i++)
+        iter_seek_first(m->sources[i]);
+    build(m, false);
+}
+
+static void merge_seek_last(struct iter *it)
+{
+    struct merge *m = merge_of(it);
+    for (size_t i = 0; i < m->n; i++)
+        iter_seek_last(m->sources[i]);
+    build(m, true);
+}
+
+/* The target's own copy; false: memory is out, and the iterator says so. */
+static bool keep_target(struct merge *m, struct slice key)
+{
+    buf_clear(&m->target);
+    buf_slice_append(&m->target, key);
+    if (m->target.failed)
+        fail(m, op_fail_memory(m->base.op));
+    return !m->target.failed;
+}
+
+static void merge_seek(struct iter *it, struct slice key, uint64_t stamp)
+{
+    struct merge *m = merge_of(it);
+    if (!keep_target(m, key))
+        return;
+    for (size_t i = 0; i < m->n; i++)
+        iter_seek(m->sources[i], buf_slice(&m->target), stamp);
+    build(m, false);
+}
+
+static void merge_seek_before(struct iter *it, struct slice key, uint64_t stamp)
+{
+    struct merge *m = merge_of(it);
+    if (!keep_target(m, key))
+        return;
+    for (size_t i = 0; i < m->n; i++)
+        iter_seek_before(m->sources[i], buf_slice(&m->target), stamp);
+    build(m, true);
+}
+
+static void merge_close(struct iter *it)
+{
+    struct merge *m = merge_of(it);
+    for (size_t i = 0; i < m->n; i++)
+        iter_close(m->sources[i]);
+    buf_free(&m->target);
+    mem_free(m->alloc, m->sources, m->n * sizeof *m->sources);
+    mem_free(m->alloc, m->heap, m->n * sizeof *m->heap);
+    mem_free(m->alloc, m, sizeof *m);
+}
+
+static const struct iter_ops merge_ops = {merge_seek_first,  merge_seek_last, merge_seek,
+                                          merge_seek_before, merge_next,      merge_prev,
+                                          merge_close};
+
+struct iter *merge_iter(struct op *op, struct iter **sources, size_t n)
+{
+    if (n == 1)
+        return sources[0]; /* one as one */
+    struct merge *m = mem_new_array(op->alloc, 1, sizeof *m);
+    struct iter **own = mem_new_array(op->alloc, n, sizeof *own);
+    struct runner *heap = mem_new_array(op->alloc, n, sizeof *heap);
+    if (!m || !own || !heap) {
+        for (size_t i = 0; i < n; i++)
+            iter_close(sources[i]);
+        mem_free(op->alloc, m, sizeof *m);
+        mem_free(op->alloc, own, n * sizeof *own);
+        mem_free(op->alloc, heap, n * sizeof *heap);
+        (void)op_fail_memory(op);
+        return NULL;
+    }
+    if (n)
+        memcpy(own, sources, n * sizeof *own);
+    m->base.ops = &merge_ops;
+    m->base.op = op;
+    m->alloc = op->alloc;
+    m->sources = own;
+    m->heap = heap;
+    m->n = n;
+    m->target = buf_init(op->alloc);
+    return &m->base;
+}

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A get, counted in cache lines that wait for each other: the handle, what is loaded, one line of
+ * the filter (which answers most absent keys); a node a layer of the index, of which all but the
+ * lowest stay near; the place, the block's tags, its entry.
+ */
+#include "table/table.h"
+
+#include <assert.h>
+
+#include "table/table_inside.h"
+
+typedef unsigned long long ull; /* for printing */
+
+/* ---- the handle ---- */
+
+struct table *table_new(struct op *op, const struct table_world *world, const char *path,
+                        uint64_t number, uint64_t file_id, uint64_t file_size)
+{
+    struct table *t = mem_new_array(world->alloc, 1, sizeof *t);
+    char *copy = mem_text(world->alloc, path);
+    if (!t || !copy) {
+        (void)op_fail_memory(op);
+    } else if (mutex_init(op, &t->loading) == TAMIZ_OK) {
+        atomic_init(&t->holders, 1);
+        t->world = world;
+        t->number = number;
+        t->file_id = file_id;
+        t->file_size = file_size;
+        t->path = copy;
+        t->file.path = copy;
+        t->file.flags = TAMIZ_OPEN_READ | (world->direct_io ? TAMIZ_OPEN_DIRECT : 0);
+        return t;
+    }
+    mem_free(world->alloc, t, sizeof *t);
+    mem_free_text(world->alloc, copy);
+    return NULL;
+}
+
+struct table *table_share(struct table *t)
+{
+    atomic_fetch_add_explicit(&t->holders, 1, memory_order_relaxed);
+    return t;
+}
+
+void table_free(struct table *t)
+{
+    if (!t || atomic_fetch_sub_explicit(&t->holders, 1, memory_order_acq_rel) != 1)
+        return;
+    const struct alloc *alloc = t->world->alloc;
+    struct counters count = {0};
+    struct op op; /* closing what was only read fails for nobody */
+    op_init(&op, alloc, &count);
+    table_loaded_close(t, table_loaded_of(t));
+    file_pool_forget(&op, t->world->files, &t->file);
+    mutex_free(&t->loading);
+    mem_free_text(alloc, t->path);
+    mem_free(alloc, t, sizeof *t);
+}
+
+tamiz_status table_load(struct op *op, struct table *t)
+{
+    if (table_loaded_of(t))
+        return TAMIZ_OK;
+    tamiz_status st = TAMIZ_OK;
+    mutex_lock(&t->loading);
+    if (!table_loaded_of(t)) {
+        struct table_loaded *l = NULL;
+        st = table_loaded_open(op, t, &l);
+        if (st == TAMIZ_OK)
+            atomic_store_explicit(&t->loaded, l, memory_order_release);
+    }
+    mutex_unlock(&t->loading);
+    return st;
+}
+
+/* The fast half inline, the other one out of the way. */
+static inline tamiz_status loaded(struct op *op, struct table *t, struct table_loaded **l)
+{
+    *l = table_loaded_of(t);
+    if (__builtin_expect(*l != NULL, 1))
+        return TAMIZ_OK;
+    const tamiz_status st = table_load(op, t);
+    *l = table_loaded_of(t);
+    return st;
+}
+
+bool table_is_loaded(const struct table *t)
+{
+    return table_loaded_of(t) != NULL;
+}
+
+bool table_locate(const struct table *t, struct slice key, uint32_t *block)
+{
+    const struct table_loaded *l = table_loaded_of(t);
+    if (!l)
+        return false;
+    *block = index_find(l->index, key);
+    return *block < index_count(l->index);
+}
+
+/* ---- the filter ---- */
+
+static const struct extent nowhere = {0, 0};
+
+/* The key turned out not to be in the table, whatever the filter said: its share of the theory. */
+static void count_absent(struct op *op, const struct table_loaded *l, const struct table_read *how)
+{
+    counter_add(&table_level(op, how)->expected_fp_1e9, l->expected_fp_1e9);
+}
+
+static enum table_verdict ask(struct op *op, const struct table *t, const struct table_loaded *l,
+                              const struct lookup *lookup, const struct table_read *how)
+{
+    if (!l->filter.family) {
+        table_step(op, t, l, how, TAMIZ_STEP_NO_FILTER, l->filter_missing, nowhere, 0);
+        return TABLE_NO_FILTER;
+    }
+    const bool maybe = l->filter.family->may_contain(&l->filter, lookup->hash);
+    table_step(op, t, l, how, maybe ? TAMIZ_STEP_FILTER_MAYBE : TAMIZ_STEP_FILTER_NEGATIVE, "",
+               nowhere, 0);
+    if (maybe)
+        return TABLE_MAYBE;
+    count_absent(op, l, how);
+    return TABLE_NO;
+}
+
+tamiz_status table_ask(struct op *op, struct table *t, const struct lookup *lookup,
+                       const struct table_read *how, enum table_verdict *verdict)
+{
+    struct table_loaded *l;
+    *verdict = TABLE_NO_FILTER;
+    const tamiz_status st = loaded(op, t, &l);
+    if (st == TAMIZ_OK)
+        *verdict = ask(op, t, l, lookup, how);
+    return st;
+}
+
+void table_prefetch(const struct table *t, const struct lookup *lookup)
+{
+    const struct table_loaded *l = table_loaded_of(t);
+    if (l)
+        filter_view_prefetch(&l->filter, lookup->hash);
+}
+
+/* The filter said maybe; was it right? */
+static void judge(struct op *op, const struct table_loaded *l, const struct table_read *how,
+                  bool known)
+{
+    struct level_counters *at = table_level(op, how);
+    counter_add(known ? &at->true_positives : &at->false_positives, 1);
+    if (!known)
+        count_absent(op, l, how);
+}
+
+/* ---- blocks into memory ---- */
+
+tamiz_status block_load_begin(struct op *op, struct table *t, struct table_loaded *l,
+                              uint32_t block, struct block_load *load)
+{
+    const struct extent extent = index_extent(l->index, block);
+    const uint64_t raw = index_raw_size(l->index, block);
+    *load = (struct block_load){.block = block, .extent = extent};
+    if (raw != extent.size && raw > BLOCK_RAW_MAX_COMPRESSED)
+        return op_fail(op, TAMIZ_CORRUPTION,
+                       "%s: packed block at offset %llu: expected at most %d bytes unpacked, "
+                       "found %llu",
+                       t->path, (ull)extent.offset, BLOCK_RAW_MAX_COMPRESSED, (ull)raw);
+    static_assert((int)BLOCK_TRAILER_SIZE <= (int)BLOCK_SLACK,
+                  "the trailer is read into the slack");
+    load->target = cached_block_new(t->world->cache, (size_t)raw);
+    if (!load->target)
+        return op_fail_memory(op);
+    load->bytes = cached_block_payload(load->target);
+    if (raw == extent.size)
+        return TAMIZ_OK;
+    load->bytes = load->packed = mem_new(t->world->alloc, (size_t)extent_whole(extent));
+    if (load->packed)
+        return TAMIZ_OK;
+    block_load_abandon(t, load);
+    return op_fail_memory(op);
+}
+
+void block_load_abandon(struct table *t, struct block_load *load)
+{
+    cached_block_unpin(load->target);
+    mem_free(t->world->alloc, load->packed, (size_t)extent_whole(load->extent));
+    load->target = NULL;
+    load->packed = NULL;
+}
+
+/* Payload of the target, from the stored bytes. */
+static tamiz_status unpack(struct op *op, struct table *t, struct table_loaded *l,
+                           const struct block_load *load, struct slice *payload)
+{
+    const uint64_t raw = index_raw_size(l->index, load->block);
+    const struct slice stored = slice_of(load->bytes, (size_t)extent_whole(load->extent));
+    enum codec codec;
+    tamiz_status st;
+    TRY(block_unseal(op, stored, l->file_id, load->extent.offset, t->path, t->world->verify,
+                     payload, &codec));
+    if ((codec != CODEC_NONE) != (load->packed != NULL))
+        TRY(op_fail(op, TAMIZ_CORRUPTION,
+                    "%s: block at offset %llu, codec %d: expected %llu bytes, found %llu", t->path,
+                    (ull)load->extent.offset, codec, (ull)raw, (ull)load->extent.size));
+    if (load->packed)
+        TRY(codec_unpack(op, cache_codec(t->world->cache), codec, *payload,
+                         cached_block_payload(load->target), raw, t->path, load->extent.offset));
+    *payload = slice_of(cached_block_payload(load->target), (size_t)raw);
+done:
+    return st;
+}
+
+tamiz_status block_load_end(struct op *op, struct table *t, struct table_loaded *l,
+                            struct block_load *load, struct cached_block **block)
+{
+    struct slice payload;
+    tamiz_status st;
+    TRY(unpack(op, t, l, load, &payload));
+    if (!block_open(payload, &load->target->block))
+        TRY(op_fail(
+            op, TAMIZ_CORRUPTION,
+            "%s: block at offset %llu: expected a data block, found %zu bytes that are none",
+            t->path, (ull)load->extent.offset, payload.size));
+    *block = load->target;
+    load->target = NULL;
+done:
+    block_load_abandon(t, load);
+    return st;
+}
+
+/* ---- get ---- */
+
+/* Does the table know the key at all, at whatever time? Asked only where the answer was no. */
+static bool knows(const struct table_loaded *l, const struct block *b, const struct lookup *lookup)
+{
+    if (stamp_seq(lookup->stamp_max) >= l->seq_max)
+        return false; /* all its versions were visible */
+    struct lookup any = *lookup;
+    any.stamp_max = UINT64_MAX;
+    uint64_t stamp;
+    struct slice value;
+    return block_find(b, &any, &stamp, &value) == TAMIZ_OK;
+}
+
+/* The block is there. */
+static tamiz_status search(struct op *op, const struct table *t, const struct table_loaded *l,
+                           const struct lookup *lookup, const struct table_read *how, bool judged,
+                           uint32_t number, const struct block *b, uint64_t *stamp,
+                           struct slice *value)
+{
+    const struct extent at = index_extent(l->index, number);
+    const tamiz_status st = block_find(b, lookup, stamp, value);
+    if (st == TAMIZ_OK) {
+        const bool put = stamp_kind(*stamp) != KIND_DELETE;
+        if (judged)
+            judge(op, l, how, true);
+        table_step(op, t, l, how, put ? TAMIZ_STEP_FOUND : TAMIZ_STEP_TOMBSTONE, "",
+                   (struct extent){at.offset, value->size}, 0);
+        return st;
+    }
+    if (st != TAMIZ_NOT_FOUND)
+        return op_fail(op, st, "%s: block at offset %llu: expected whole entries, found damage",
+                       t->path, (ull)at.offset);
+    const bool known = knows(l, b, lookup);
+    if (judged)
+        judge(op, l, how, known);
+    table_step(op, t, l, how, TAMIZ_STEP_ABSENT_IN_BLOCK,
+               known ? "it has only versions newer than this read sees" : "", at, 0);
+    return st;
+}
+
+tamiz_status table_get_begin(struct op *op, struct table *t, const struct lookup *lookup,
+                             const struct table_read *how, uint64_t *stamp, struct slice *value,
+                             struct table_wait *wait)
+{
+    struct table_loaded *l;
+    *stamp = 0;
+    *value = slice_of(NULL, 0);
+    wait->request.file = NULL;
+    wait->starved = false;
+    tamiz_status st = loaded(op, t, &l);
+    if (st)
+        return st;
+    bool judged = how->asked && l->filter.family;
+    if (how->use_filter && !how->asked) {
+        const enum table_verdict verdict = ask(op, t, l, lookup, how);
+        if (verdict == TABLE_NO)
+            return TAMIZ_NOT_FOUND;
+        judged = verdict == TABLE_MAYBE;
+    }
+    const uint32_t number = index_find(l->index, lookup->key);
+    if (number == index_count(l->index)) {
+        table_step(op, t, l, how, TAMIZ_STEP_INDEX, "no block: the key is above the last fence",
+                   nowhere, 0);
+        if (judged)
+            judge(op, l, how, false);
+        return TAMIZ_NOT_FOUND;
+    }
+    const struct extent at = index_extent(l->index, number);
+    table_step(op, t, l, how, TAMIZ_STEP_INDEX, "", at, 0);
+    const struct cached_block *b = cache_peek(&l->places[number]);
+    if (b) {
+        table_step(op, t, l, how, TAMIZ_STEP_BLOCK_CACHED, "", at, 0);
+        return search(op, t, l, lookup, how, judged, number, &b->block, stamp, value);
+    }
+    struct block_load load;
+    struct file *file;
+    st = block_load_begin(op, t, l, number, &load);
+    if (st)
+        return st;
+    st = wait->impatient ? file_pool_try_acquire(op, t->world->files, &t->file, &file)
+                         : file_pool_acquire(op, t->world->files, &t->file, &file);
+    wait->starved = st == TAMIZ_BUSY;
+    if (st) {
+        block_load_abandon(t, &load);
+        return wait->starved ? TAMIZ_OK : st;
+    }
+    *wait = (struct table_wait){
+        .request = {file, at.offset, load.bytes, (size_t)extent_whole(at), TAMIZ_OK},
+        .table = t,
+        .lookup = lookup,
+        .how = *how,
+        .block = number,
+        .judged = judged,
+        .target = load.target,
+        .packed = load.packed,
+    };
+    return TAMIZ_OK;
+}
+
+tamiz_status table_get_end(struct op *op, struct table_wait *wait, uint64_t *stamp,
+                           struct slice *value, struct cached_block **pinned)
+{
+    struct table *t = wait->table;
+    struct table_loaded *l = table_loaded_of(t);
+    const struct extent at = index_extent(l->index, wait->block);
+    struct block_load load = {wait->block, at, wait->target, wait->packed, wait->request.buffer};
+    struct cached_block *b = NULL;
+    tamiz_status st = TAMIZ_OK;
+    *stamp = 0;
+    *value = slice_of(NULL, 0);
+    *pinned = NULL;
+    file_pool_release(t->world->files, &t->file);
+    if (wait->request.status < 0) {
+        block_load_abandon(t, &load);
+        return op_fail(op, wait->request.status, "%s: block at offset %llu: %zu bytes not read",
+                       t->path, (ull)at.offset, wait->request.size);
+    }
+    counter_add(&table_level(op, &wait->how)->device_read_bytes, wait->request.size);
+    table_step(op, t, l, &wait->how, TAMIZ_STEP_BLOCK_DEVICE, "",
+               (struct extent){at.offset, wait->request.size}, wait->nanoseconds);
+    TRY(block_load_end(op, t, l, &load, &b));
+    if (wait->how.fill_cache)
+        cache_insert(t->world->cache, &l->places[wait->block], b);
+    TRY(search(op, t, l, wait->lookup, &wait->how, wait->judged, wait->block, &b->block, stamp,
+               value));
+    if (st == TAMIZ_OK && !cached_block_kept(b)) {
+        *pinned = b;
+        b = NULL;
+    }
+done:
+    cached_block_unpin(b);
+    return st;
+}
+
+tamiz_status table_get(struct op *op, struct table *t, const struct lookup *lookup,
+                       const struct table_read *how, uint64_t *stamp, struct slice *value,
+                       struct cached_block **pinned)
+{
+    struct table_wait wait;
+    wait.impatient = false;
+    *pinned = NULL;
+    const tamiz_status st = table_get_begin(op, t, lookup, how, stamp, value, &wait);
+    struct file_request *r = &wait.request;
+    if (!r->file)
+        return st;
+    const tamiz_env *env = t->world->env;
+    const uint64_t started = op->trace ? env_monotonic_ns(env) : 0;
+    r->status = file_read(op, r->file, how->purpose, r->offset, r->buffer, r->size);
+    wait.nanoseconds = op->trace ? env_monotonic_ns(env) - started : 0;
+    return table_get_end(op, &wait, stamp, value, pinned);
+}
+
+/* ---- what it says of itself ---- */
+
+const struct table_properties *table_properties(const struct table *t)
+{
+    return &table_loaded_of(t)->properties;
+}
+
+const struct filter_view *table_filter(const struct table *t)
+{
+    return &table_loaded_of(t)->filter;
+}
+
+const char *table_filter_missing(const struct table *t)
+{
+    return table_loaded_of(t)->filter_missing;
+}
+
+uint64_t table_number(const struct table *t)
+{
+    return t->number;
+}
+
+const char *table_path(const struct table *t)
+{
+    return t->path;
+}
+
+uint64_t table_file_id(const struct table *t)
+{
+    return table_loaded_of(t)->file_id;
+}
+
+uint64_t table_file_size(const struct table *t)
+{
+    return table_loaded_of(t)->file_size;
+}
+
+uint32_t table_blocks(const struct table *t)
+{
+    return index_count(table_loaded_of(t)->index);
+}
+
+size_t table_memory(const struct table *t)
+{
+    const struct table_loaded *l = table_loaded_of(t);
+    return l ? index_memory(l->index) + l->filter_memory_size +
+                   index_count(l->index) * sizeof *l->places
+             : 0;
+}

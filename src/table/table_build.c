@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: MIT */
+#include "table/table_build.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "base/hash.h"
+#include "filter/filter.h"
+#include "table/block.h"
+#include "table/codec.h"
+#include "table/index.h"
+
+typedef unsigned long long ull; /* for printing */
+
+enum { WRITE_PIECE = 256 << 10 };
+
+struct table_builder {
+    const tamiz_env *env;
+    const struct alloc *alloc;
+    struct table_build_options options;
+    char *path;
+    struct file *file;
+    uint64_t written; /* bytes of the file so far; `out` comes behind them */
+    struct buf out;
+    struct block_builder block;
+    struct buf raw; /* the block being packed */
+    struct codec_packer packer;
+    struct index_builder index;
+    struct buf fence;
+    struct buf hashes; /* u64 each, of distinct user keys */
+    struct buf last;   /* user key */
+    struct buf smallest;
+    uint64_t last_stamp;
+    struct table_properties said; /* its slices are set at the end */
+    struct table_footer footer;
+    tamiz_status failed; /* of an add: nothing may come of it any more */
+};
+
+/* ---- the file ---- */
+
+static uint64_t place(const struct table_builder *b)
+{
+    return b->written + b->out.size;
+}
+
+static tamiz_status write_out(struct op *op, struct table_builder *b)
+{
+    if (b->out.failed)
+        return op_fail_memory(op);
+    const tamiz_status st =
+        file_write(op, b->file, b->options.purpose, b->written, b->out.data, b->out.size);
+    b->written += b->out.size;
+    buf_clear(&b->out);
+    return st;
+}
+
+/* A payload that is not packed, sealed, with its extent. */
+static void put_part(struct table_builder *b, struct slice payload, struct extent *extent)
+{
+    *extent = (struct extent){place(b), payload.size};
+    buf_slice_append(&b->out, payload);
+    block_seal(&b->out, payload.size, CODEC_NONE, b->footer.file_id, extent->offset);
+}
+
+/* ---- data blocks ---- */
+
+/* The open block's payload behind `out`, packed where that pays: *stored and *codec say how. */
+static tamiz_status put_payload(struct op *op, struct table_builder *b, size_t *raw, size_t *stored,
+                                enum codec *codec)
+{
+    const size_t before = b->out.size;
+    bool packed = false;
+    tamiz_status st;
+    *codec = CODEC_NONE;
+    if (b->options.codec == CODEC_NONE) {
+        TRY(block_builder_finish(op, &b->block, &b->out));
+        *raw = *stored = b->out.size - before;
+        return TAMIZ_OK;
+    }
+    buf_clear(&b->raw);
+    TRY(block_builder_finish(op, &b->block, &b->raw));
+    TRY(codec_pack(op, &b->packer, buf_slice(&b->raw), &b->out, &packed));
+    if (packed)
+        *codec = CODEC_ZSTD;
+    else
+        buf_slice_append(&b->out, buf_slice(&b->raw));
+    *raw = b->raw.size;
+    *stored = b->out.size - before;
+done:
+    return st;
+}
+
+/* Ends the open block under `fence`. */
+static tamiz_status cut(struct op *op, struct table_builder *b, struct slice fence)
+{
+    const uint64_t offset = place(b);
+    size_t raw = 0, stored = 0;
+    enum codec codec;
+    tamiz_status st;
+    TRY(put_payload(op, b, &raw, &stored, &codec));
+    block_seal(&b->out, stored, codec, b->footer.file_id, offset);
+    index_builder_add(&b->index, fence, stored, raw);
+    block_builder_clear(&b->block);
+    b->said.data_blocks++;
+    b->said.data_bytes += stored + BLOCK_TRAILER_SIZE;
+    if (raw > b->said.block_raw_max)
+        b->said.block_raw_max = raw;
+    if (b->out.size >= WRITE_PIECE || b->out.failed)
+        TRY(write_out(op, b));
+done:
+    return st;
+}
+
+static tamiz_status cut_before(struct op *op, struct table_builder *b, struct slice next)
+{
+    buf_clear(&b->fence);
+    if (!buf_reserve(&b->fence, b->last.size))
+        return op_fail_memory(op);
+    b->fence.size = key_separator(buf_slice(&b->last), next, b->fence.data);
+    return cut(op, b, buf_slice(&b->fence));
+}
+
+/* ---- adding ---- */
+
+static tamiz_status check_add(struct op *op, const struct table_builder *b, struct slice key,
+                              uint64_t stamp, struct slice value)
+{
+    char a[100], c[100];
+    if (b->failed)
+        return op_fail(op, b->failed, "%s: an earlier add had failed", b->path);
+    if (key.size > KEY_SIZE_MAX || value.size > VALUE_SIZE_MAX || stamp_kind(stamp) > KIND_LAST)
+        return op_fail(op, TAMIZ_INVALID_ARGUMENT,
+                       "%s: key %s: expected at most %u bytes, a value of at most %u and kind "
+                       "0..%d, found %zu, %zu, %u",
+                       b->path, slice_print(key, a, sizeof a), KEY_SIZE_MAX, VALUE_SIZE_MAX,
+                       KIND_LAST, key.size, value.size, stamp_kind(stamp));
+    if (b->said.entries && version_compare(buf_slice(&b->last), b->last_stamp, key, stamp) >= 0)
+        return op_fail(op, TAMIZ_INVALID_ARGUMENT,
+                       "%s: expected a version behind %s stamp %llu, found %s stamp %llu", b->path,
+                       slice_print(buf_slice(&b->last), a, sizeof a), (ull)b->last_stamp,
+                       slice_print(key, c, sizeof c), (ull)stamp);
+    return TAMIZ_OK;
+}
+
+/* Would the block be too large with this entry? */
+static bool is_full(const struct table_builder *b, struct slice key, struct slice value)
+{
+    enum { OVERHEAD = 12 }; /* an entry's varints, tag and offset, about */
+    return b->block.count && block_builder_size(&b->block) + key.size + value.size + OVERHEAD >
+                                 b->options.block_bytes;
+}
+
+static void count_entry(struct table_builder *b, struct slice key, uint64_t stamp,
+                        struct slice value)
+{
+    struct table_properties *p = &b->said;
+    const uint64_t seq = stamp_seq(stamp);
+    p->seq_min = p->entries == 0 || seq < p->seq_min ? seq : p->seq_min;
+    p->seq_max = p->entries == 0 || seq > p->seq_max ? seq : p->seq_max;
+    p->entries++;
+    p->tombstones += stamp_kind(stamp) == KIND_DELETE;
+    p->raw_key_bytes += key.size;
+    p->raw_value_bytes += value.size;
+}
+
+static tamiz_status add_key(struct op *op, struct table_builder *b, struct slice key,
+                            struct slice value, uint64_t hash)
+{
+    tamiz_status st = TAMIZ_OK;
+    if (is_full(b, key, value))
+        TRY(cut_before(op, b, key));
+    if (b->said.entries == 0)
+        buf_slice_append(&b->smallest, key);
+    buf_append(&b->hashes, &hash, sizeof hash);
+    buf_clear(&b->last);
+    buf_slice_append(&b->last, key);
+    b->said.keys++;
+    if (b->hashes.failed || b->last.failed || b->smallest.failed)
+        TRY(op_fail_memory(op));
+done:
+    return st;
+}
+
+tamiz_status table_builder_add(struct op *op, struct table_builder *b, struct slice key,
+                               uint64_t stamp, struct slice value)
+{
+    tamiz_status st;
+    TRY(check_add(op, b, key, stamp, value));
+    uint64_t hash;
+    if (b->said.entries == 0 || !slice_equal(key, buf_slice(&b->last))) {
+        hash = hash_key(key);
+        TRY(add_key(op, b, key, value, hash));
+    } else {
+        memcpy(&hash, b->hashes.data + (b->hashes.size - sizeof hash), sizeof hash);
+    }
+    block_builder_add(&b->block, key, hash, stamp, value);
+    count_entry(b, key, stamp, value);
+    b->last_stamp = stamp;
+done:
+    if (st < 0)
+        b->failed = st;
+    return st;
+}
+
+uint64_t table_builder_size(const struct table_builder *b)
+{
+    return place(b) + (b->block.count ? block_builder_size(&b->block) : 0) + b->index.fences.size;
+}
+
+uint64_t table_builder_entries(const struct table_builder *b)
+{
+    return b->said.entries;
+}
+
+struct slice table_builder_last_key(const struct table_builder *b)
+{
+    return buf_slice(&b->last);
+}
+
+/* ---- the filter ---- */
+
+static void tell_ignored(const struct table_builder *b, const char *why)
+{
+    char text[2 * OP_TEXT_MAX];
+    if (!b->options.log.event)
+        return;
+    (void)snprintf(text, sizeof text, "%s: written without a filter: %s", b->path, why);
+    b->options.log.event(b->options.log.ctx, TAMIZ_EVENT_FILTER_IGNORED, text);
+}
+
+/* Opens the fresh image and asks it for every key. */
+static tamiz_status check_filter(struct op *op, const struct table_builder *b, struct slice image,
+                                 tamiz_filter_info *info)
+{
+    struct filter_view view;
+    const size_t n = b->hashes.size / sizeof(uint64_t);
+    const uint64_t *hashes = (const uint64_t *)(const void *)b->hashes.data;
+    bool maybe[256];
+    tamiz_status st;
+    TRY(filter_view_open_custom(op, image, b->options.filter.custom, &view));
+    for (size_t i = 0; i < n; i += 256) {
+        const size_t part = n - i < 256 ? n - i : 256;
+        filter_view_may_contain_many(&view, hashes + i, part, maybe);
+        for (size_t j = 0; j < part; j++)
+            if (!maybe[j])
+                TRY(op_fail(op, TAMIZ_NOT_SUPPORTED, "filter %s denies a key it was built from",
+                            b->options.filter.kind));
+    }
+    filter_view_info(&view, info);
+done:
+    return st;
+}
+
+static tamiz_status put_filter(struct op *op, struct table_builder *b, tamiz_filter_info *info)
+{
+    uint8_t *image = NULL;
+    size_t size = 0;
+    tamiz_status st = TAMIZ_OK;
+    (void)snprintf(info->kind, sizeof info->kind, "none");
+    info->expected_fpr = 1;
+    if (!b->options.filter.custom && strcmp(b->options.filter.kind, "none") == 0)
+        return TAMIZ_OK;
+    TRY(filter_image_make(op, &b->options.filter, (const uint64_t *)(const void *)b->hashes.data,
+                          b->hashes.size / sizeof(uint64_t), &image, &size));
+    TRY(check_filter(op, b, slice_of(image, size), info));
+    put_part(b, slice_of(image, size), &b->footer.filter);
+done:
+    mem_free_aligned(op->alloc, image, size, FILTER_ALIGN);
+    if (st == TAMIZ_NOT_SUPPORTED) {
+        tell_ignored(b, op->text);
+        op_forgive(op);
+        *info = (tamiz_filter_info){.kind = "none", .expected_fpr = 1};
+        st = TAMIZ_OK;
+    }
+    return st;
+}
+
+/* ---- the end ---- */
+
+static tamiz_status put_index(struct op *op, struct table_builder *b)
+{
+    struct buf payload = buf_init(b->alloc);
+    const tamiz_status st = index_builder_finish(op, &b->index, &payload);
+    if (st == TAMIZ_OK)
+        put_part(b, buf_slice(&payload), &b->footer.index);
+    buf_free(&payload);
+    return st;
+}
+
+static tamiz_status put_properties(struct op *op, struct table_builder *b,
+                                   const tamiz_filter_info *info)
+{
+    struct buf payload = buf_init(b->alloc);
+    struct table_properties *p = &b->said;
+    p->created_us = b->options.created_us ? b->options.created_us : env_wall_us(b->env);
+    p->filter_expected_fpr = info->expected_fpr;
+    p->filter_bits_per_key = info->bits_per_key;
+    p->filter_kind = slice_of_text(info->kind);
+    p->hash_name = slice_of_text(KEY_HASH_NAME);
+    p->smallest = buf_slice(&b->smallest);
+    p->largest = buf_slice(&b->last);
+    table_properties_encode(&payload, p);
+    const tamiz_status st = payload.failed ? op_fail_memory(op) : TAMIZ_OK;
+    if (st == TAMIZ_OK)
+        put_part(b, buf_slice(&payload), &b->footer.properties);
+    buf_free(&payload);
+    return st;
+}
+
+static tamiz_status put_rest(struct op *op, struct table_builder *b)
+{
+    tamiz_filter_info info = TAMIZ_FILTER_INFO_INIT;
+    tamiz_status st;
+    if (b->failed)
+        TRY(op_fail(op, b->failed, "%s: an earlier add had failed", b->path));
+    if (b->said.entries == 0)
+        TRY(op_fail(op, TAMIZ_INVALID_ARGUMENT, "%s: expected at least one entry, found none",
+                    b->path));
+    TRY(cut(op, b, buf_slice(&b->last)));
+    TRY(put_filter(op, b, &info));
+    TRY(put_index(op, b));
+    TRY(put_properties(op, b, &info));
+    table_footer_encode(&b->out, &b->footer);
+    TRY(write_out(op, b));
+    TRY(file_sync(op, b->file));
+done:
+    return st;
+}
+
+static tamiz_status summarize(struct op *op, const struct table_builder *b, struct table_summary *s)
+{
+    s->file_id = b->footer.file_id;
+    s->file_size = b->written;
+    s->entries = b->said.entries;
+    s->keys = b->said.keys;
+    s->tombstones = b->said.tombstones;
+    s->seq_min = b->said.seq_min;
+    s->seq_max = b->said.seq_max;
+    s->filter_bytes = b->footer.filter.size;
+    buf_clear(&s->smallest);
+    buf_clear(&s->largest);
+    buf_slice_append(&s->smallest, buf_slice(&b->smallest));
+    buf_slice_append(&s->largest, buf_slice(&b->last));
+    return s->smallest.failed || s->largest.failed ? op_fail_memory(op) : TAMIZ_OK;
+}
+
+static void builder_free(struct table_builder *b)
+{
+    block_builder_free(&b->block);
+    index_builder_free(&b->index);
+    codec_packer_free(&b->packer);
+    buf_free(&b->out);
+    buf_free(&b->raw);
+    buf_free(&b->fence);
+    buf_free(&b->hashes);
+    buf_free(&b->last);
+    buf_free(&b->smallest);
+    mem_free_text(b->alloc, b->path);
+    mem_free(b->alloc, b, sizeof *b);
+}
+
+/* Removes the file; the failure that led here is the one that is told. */
+static void remove_file(struct op *op, const struct table_builder *b)
+{
+    struct op own;
+    op_init(&own, op->alloc, op->count);
+    (void)env_remove(&own, b->env, b->path);
+}
+
+tamiz_status table_builder_finish(struct op *op, struct table_builder *b,
+                                  struct table_summary *summary)
+{
+    tamiz_status st = put_rest(op, b);
+    const tamiz_status closed = file_close(op, b->file);
+    if (st == TAMIZ_OK)
+        st = closed;
+    if (st == TAMIZ_OK)
+        st = summarize(op, b, summary);
+    if (st != TAMIZ_OK)
+        remove_file(op, b);
+    builder_free(b);
+    return st;
+}
+
+void table_builder_abandon(struct op *op, struct table_builder *b)
+{
+    if (!b)
+        return;
+    struct op own;
+    op_init(&own, op->alloc, op->count);
+    (void)file_close(&own, b->file);
+    remove_file(op, b);
+    builder_free(b);
+}
+
+/* ---- the beginning ---- */
+
+static tamiz_status begin(struct op *op, struct table_builder *b)
+{
+    tamiz_status st;
+    TRY(filter_policy_check(op, &b->options.filter));
+    if (b->options.codec == CODEC_ZSTD_DICT)
+        TRY(op_fail(op, TAMIZ_NOT_SUPPORTED, "%s: zstd with a dictionary is not built in",
+                    b->path));
+    b->footer.file_id = b->options.file_id;
+    if (b->footer.file_id == 0)
+        TRY(env_random_u64(op, b->env, &b->footer.file_id));
+    TRY(file_open(op, b->env, b->path, TAMIZ_OPEN_WRITE | TAMIZ_OPEN_CREATE, &b->file));
+    table_header_encode(&b->out, b->footer.file_id);
+done:
+    return st;
+}
+
+tamiz_status table_builder_open(struct op *op, const tamiz_env *env, const struct alloc *alloc,
+                                const char *path, const struct table_build_options *options,
+                                struct table_builder **builder)
+{
+    *builder = NULL;
+    struct table_builder *b = mem_new_array(alloc, 1, sizeof *b);
+    char *copy = mem_text(alloc, path);
+    if (!b || !copy) {
+        mem_free(alloc, b, sizeof *b);
+        mem_free_text(alloc, copy);
+        return op_fail_memory(op);
+    }
+    b->env = env;
+    b->alloc = alloc;
+    b->options = *options;
+    b->path = copy;
+    b->packer.level = options->compression_level;
+    block_builder_init(&b->block, alloc);
+    index_builder_init(&b->index, alloc);
+    b->out = b->raw = b->fence = b->hashes = b->last = b->smallest = buf_init(alloc);
+    const tamiz_status st = begin(op, b);
+    if (st == TAMIZ_OK)
+        *builder = b;
+    else
+        builder_free(b);
+    return st;
+}

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A walk over one table. It holds one block at a time, pinned, so that it may outlive epochs; any
+ * entry of it is reached by its number, so that going back costs what going forward does.
+ *
+ * Blocks that the walk takes from the device one after the other are read ahead: from the third on
+ * in pieces that double up to TABLE_READ_AHEAD, into a buffer of the walk's own, from which each
+ * block is checked and unpacked when its turn comes.
+ */
+#include "table/table_inside.h"
+
+enum {
+    SEQUENTIAL_FROM = 2,    /* device reads in a row before the first read ahead */
+    AHEAD_FIRST = 32 << 10, /* bytes of the first piece */
+};
+
+struct table_iter {
+    struct iter base;
+    struct table *table;
+    struct table_loaded *loaded;
+    struct table_read how;
+    struct cached_block *held; /* pinned; NULL: none */
+    uint32_t block;            /* which one that is */
+    uint32_t entry;
+    struct buf key; /* where an entry's key stands in two parts */
+
+    uint32_t sequential; /* blocks in a row that were not in the cache, up to the held one */
+    uint32_t walked;     /* blocks in a row, forwards */
+    struct buf ahead;    /* stored bytes of the file from ahead_offset on */
+    uint64_t ahead_offset;
+    size_t ahead_bytes; /* of the next piece */
+};
+
+static struct table_iter *self(struct iter *it)
+{
+    return (struct table_iter *)it;
+}
+
+static bool compacting(const struct table_iter *it)
+{
+    return it->how.purpose == IO_COMPACTION;
+}
+
+static void let_go(struct table_iter *it)
+{
+    cached_block_unpin(it->held);
+    it->held = NULL;
+    it->base.valid = false;
+}
+
+static void fail(struct table_iter *it, tamiz_status status)
+{
+    let_go(it);
+    it->base.status = status;
+}
+
+/* ---- blocks ---- */
+
+/* Pinned, or NULL. Compaction leaves no trace in the cache. */
+static struct cached_block *from_cache(struct table_iter *it, uint32_t block)
+{
+    cache_place *place = &it->loaded->places[block];
+    struct epoch_slot *slot = epoch_enter(it->table->world->epoch);
+    struct cached_block *b =
+        compacting(it) ? atomic_load_explicit(place, memory_order_seq_cst) : cache_peek(place);
+    if (b)
+        cached_block_pin(b);
+    epoch_leave(slot);
+    return b;
+}
+
+static bool is_ahead(const struct table_iter *it, struct extent e)
+{
+    return e.offset >= it->ahead_offset && e.offset - it->ahead_offset <= it->ahead.size &&
+           extent_whole(e) <= it->ahead.size - (e.offset - it->ahead_offset);
+}
+
+/* Bytes to read at once from `block` on: whole blocks, as many as the walk has earned. */
+static size_t piece(const struct table_iter *it, uint32_t block)
+{
+    const struct extent first = index_extent(it->loaded->index, block);
+    uint64_t size = extent_whole(first);
+    if (it->sequential < SEQUENTIAL_FROM)
+        return (size_t)size;
+    const uint32_t count = index_count(it->loaded->index);
+    for (uint32_t b = block + 1; b < count; b++) {
+        const uint64_t more = extent_whole(index_extent(it->loaded->index, b));
+        if (size + more > it->ahead_bytes)
+            break;
+        size += more;
+    }
+    return (size_t)size;
+}
+
+static tamiz_status device_read(struct table_iter *it, uint64_t offset, void *buffer, size_t size,
+                                uint64_t *nanoseconds)
+{
+    struct op *op = it->base.op;
+    const tamiz_env *env = it->table->world->env;
+    const uint64_t started = op->trace ? env_monotonic_ns(env) : 0;
+    struct file_pool *files = it->table->world->files;
+    struct file *file;
+    tamiz_status st = file_pool_acquire(op, files, &it->table->file, &file);
+    if (st != TAMIZ_OK)
+        return st;
+    st = file_read(op, file, it->how.purpose, offset, buffer, size);
+    file_pool_release(files, &it->table->file);
+    *nanoseconds = op->trace ? env_monotonic_ns(env) - started : 0;
+    if (st == TAMIZ_OK && !compacting(it))
+        counter_add(&table_level(op, &it->how)->device_read_bytes, size);
+    return st;
+}
+
+/* The buffer is filled with `size` bytes from `offset` on. */
+static tamiz_status fill_ahead(struct table_iter *it, uint64_t offset, size_t size,
+                               uint64_t *nanoseconds)
+{
+    tamiz_status st;
+    buf_clear(&it->ahead);
+    if (!buf_reserve(&it->ahead, size))
+        TRY(op_fail_memory(it->base.op));
+    TRY(device_read(it, offset, it->ahead.data, size, nanoseconds));
+    it->ahead.size = size;
+    it->ahead_offset = offset;
+    it->ahead_bytes =
+        it->ahead_bytes * 2 < TABLE_READ_AHEAD ? it->ahead_bytes * 2 : TABLE_READ_AHEAD;
+done:
+    return st;
+}
+
+/* The stored bytes to where the load wants them: from what was read ahead, or from the device. */
+static tamiz_status fetch(struct table_iter *it, const struct block_load *load,
+                          uint64_t *nanoseconds)
+{
+    const struct extent e = load->extent;
+    const size_t whole = (size_t)extent_whole(e);
+    tamiz_status st = TAMIZ_OK;
+    *nanoseconds = 0;
+    if (!is_ahead(it, e)) {
+        const size_t size = piece(it, load->block);
+        if (size == whole)
+            return device_read(it, e.offset, load->bytes, whole, nanoseconds);
+        TRY(fill_ahead(it, e.offset, size, nanoseconds));
+    }
+    memcpy(load->bytes, it->ahead.data + (e.offset - it->ahead_offset), whole);
+done:
+    return st;
+}
+
+static tamiz_status from_device(struct table_iter *it, uint32_t block, struct cached_block **b)
+{
+    struct table *t = it->table;
+    struct block_load load;
+    uint64_t nanoseconds;
+    tamiz_status st;
+    TRY(block_load_begin(it->base.op, t, it->loaded, block, &load));
+    st = fetch(it, &load, &nanoseconds);
+    if (st < 0) {
+        block_load_abandon(t, &load);
+        return st;
+    }
+    if (!compacting(it))
+        table_step(it->base.op, t, it->loaded, &it->how, TAMIZ_STEP_BLOCK_DEVICE, "",
+                   (struct extent){load.extent.offset, extent_whole(load.extent)}, nanoseconds);
+    TRY(block_load_end(it->base.op, t, it->loaded, &load, b));
+    if (it->how.fill_cache && !compacting(it) && it->walked < TABLE_LONG_SCAN)
+        cache_insert(t->world->cache, &it->loaded->places[block], *b);
+done:
+    return st;
+}
+
+/* Holds `block` instead of what it holds; false: that failed. */
+static bool hold(struct table_iter *it, uint32_t block)
+{
+    if (it->held && it->block == block)
+        return true;
+    const bool onwards = it->held && block == it->block + 1;
+    it->walked = onwards ? it->walked + 1 : 0;
+    if (!onwards)
+        it->sequential = 0;
+    if (!onwards)
+        it->ahead_bytes = AHEAD_FIRST;
+    struct cached_block *b = from_cache(it, block);
+    if (b) {
+        it->sequential = 0;
+        if (!compacting(it))
+            table_step(it->base.op, it->table, it->loaded, &it->how, TAMIZ_STEP_BLOCK_CACHED, "",
+                       index_extent(it->loaded->index, block), 0);
+    } else {
+        const tamiz_status st = from_device(it, block, &b);
+        if (st < 0) {
+            fail(it, st);
+            return false;
+        }
+        it->sequential++;
+    }
+    cached_block_unpin(it->held);
+    it->held = b;
+    it->block = block;
+    return true;
+}
+
+/* ---- entries ---- */
+
+static void damaged(struct table_iter *it)
+{
+    const struct extent e = index_extent(it->loaded->index, it->block);
+    fail(it, op_fail(it->base.op, TAMIZ_CORRUPTION,
+                     "%s: block at offset %llu: expected whole entries, found damage at entry %u",
+                     it->table->path, (unsigned long long)e.offset, it->entry));
+}
+
+/* Shows entry it->entry of the held block. */
+static void show(struct table_iter *it)
+{
+    struct block_entry e;
+    if (!block_entry_at(&it->held->block, it->entry, &e)) {
+        damaged(it);
+        return;
+    }
+    it->base.key = e.suffix;
+    if (e.shared.size) {
+        buf_clear(&it->key);
+        buf_slice_append(&it->key, e.shared);
+        buf_slice_append(&it->key, e.suffix);
+        if (it->key.failed) {
+            fail(it, op_fail_memory(it->base.op));
+            return;
+        }
+        it->base.key = buf_slice(&it->key);
+    }
+    it->base.stamp = e.stamp;
+    it->base.value = e.value;
+    it->base.status = TAMIZ_OK;
+    it->base.valid = true;
+}
+
+/* Shows the first entry of `block` or of the next one that has any; none: invalid. */
+static void show_first_from(struct table_iter *it, uint32_t block)
+{
+    for (; block < index_count(it->loaded->index); block++) {
+        if (!hold(it, block))
+            return;
+        if (it->held->block.count) {
+            it->entry = 0;
+            show(it);
+            return;
+        }
+    }
+    let_go(it);
+}
+
+/* Shows the last entry of the block before `block` or of the next one back that has any. */
+static void show_last_before(struct table_iter *it, uint32_t block)
+{
+    while (block-- > 0) {
+        if (!hold(it, block))
+            return;
+        if (it->held->block.count) {
+            it->entry = it->held->block.count - 1;
+            show(it);
+            return;
+        }
+    }
+    let_go(it);
+}
+
+/* ---- the face ---- */
+
+static void iter_first(struct iter *base)
+{
+    base->status = TAMIZ_OK;
+    show_first_from(self(base), 0);
+}
+
+static void iter_last(struct iter *base)
+{
+    base->status = TAMIZ_OK;
+    show_last_before(self(base), index_count(self(base)->loaded->index));
+}
+
+/* Finds the place of (key, stamp): its block is held and `entry` the first not before it, or the
+ * block's count. false: done, invalid or shown by the caller. The key may be borrowed from what the
+ * iterator shows now. */
+static bool find(struct table_iter *it, struct slice key, uint64_t stamp, uint32_t block)
+{
+    struct cached_block *before = it->held;
+    if (before)
+        cached_block_pin(before);
+    const bool held = hold(it, block);
+    if (held) {
+        it->entry = block_lower_bound(&it->held->block, key, stamp);
+        if (it->entry == UINT32_MAX)
+            damaged(it);
+    }
+    cached_block_unpin(before);
+    return held && it->held;
+}
+
+static void iter_find(struct iter *base, struct slice key, uint64_t stamp)
+{
+    struct table_iter *it = self(base);
+    const uint32_t block = index_find(it->loaded->index, key);
+    base->status = TAMIZ_OK;
+    if (block == index_count(it->loaded->index)) {
+        let_go(it);
+        return;
+    }
+    if (!find(it, key, stamp, block))
+        return;
+    if (it->entry < it->held->block.count)
+        show(it);
+    else
+        show_first_from(it, block + 1);
+}
+
+static void iter_find_before(struct iter *base, struct slice key, uint64_t stamp)
+{
+    struct table_iter *it = self(base);
+    const uint32_t block = index_find(it->loaded->index, key);
+    base->status = TAMIZ_OK;
+    if (block == index_count(it->loaded->index)) {
+        show_last_before(it, block);
+        return;
+    }
+    if (!find(it, key, stamp, block))
+        return;
+    if (it->entry > 0) {
+        it->entry--;
+        show(it);
+    } else {
+        show_last_before(it, block);
+    }
+}
+
+static void iter_forward(struct iter *base)
+{
+    struct table_iter *it = self(base);
+    if (!base->valid)
+        return;
+    if (++it->entry < it->held->block.count)
+        show(it);
+    else
+        show_first_from(it, it->block + 1);
+}
+
+static void iter_back(struct iter *base)
+{
+    struct table_iter *it = self(base);
+    if (!base->valid)
+        return;
+    if (it->entry > 0) {
+        it->entry--;
+        show(it);
+    } else {
+        show_last_before(it, it->block);
+    }
+}
+
+static void iter_done(struct iter *base)
+{
+    struct table_iter *it = self(base);
+    const struct alloc *alloc = it->table->world->alloc;
+    let_go(it);
+    buf_free(&it->key);
+    buf_free(&it->ahead);
+    mem_free(alloc, it, sizeof *it);
+}
+
+static const struct iter_ops table_iter_ops = {iter_first,   iter_last, iter_find, iter_find_before,
+                                               iter_forward, iter_back, iter_done};
+
+struct iter *table_iter(struct op *op, struct table *t, const struct table_read *how)
+{
+    if (table_load(op, t) != TAMIZ_OK)
+        return NULL;
+    struct table_iter *it = mem_new_array(t->world->alloc, 1, sizeof *it);
+    if (!it) {
+        (void)op_fail_memory(op);
+        return NULL;
+    }
+    it->base.ops = &table_iter_ops;
+    it->base.op = op;
+    it->table = t;
+    it->loaded = table_loaded_of(t);
+    it->how = *how;
+    it->key = buf_init(t->world->alloc);
+    it->ahead = buf_init(t->world->alloc);
+    it->ahead_bytes = AHEAD_FIRST;
+    return &it->base;
+}

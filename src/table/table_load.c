@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Opening a table: header, then the last few KiB, which have the footer and nearly always the
+ * properties; then index and filter, unless they were in there too. Two reads for a small table,
+ * four for a large one.
+ */
+#include <stdio.h>
+
+#include "table/table_inside.h"
+
+typedef unsigned long long ull; /* for printing */
+
+enum { TAIL_MOST = 4096 };
+
+/* The end of the file, read in one piece. */
+struct tail {
+    struct buf bytes;
+    uint64_t offset;
+};
+
+static tamiz_status check_size(struct op *op, const struct table *t, struct table_loaded *l)
+{
+    tamiz_status st;
+    TRY(file_size(op, l->file, &l->file_size));
+    if (t->file_size && t->file_size != l->file_size)
+        TRY(op_fail(op, TAMIZ_CORRUPTION, "%s: offset 0: expected a file of %llu bytes, found %llu",
+                    t->path, (ull)t->file_size, (ull)l->file_size));
+    if (l->file_size < TABLE_HEADER_SIZE + TABLE_FOOTER_SIZE)
+        TRY(op_fail(op, TAMIZ_CORRUPTION,
+                    "%s: offset 0: expected a table of at least %d bytes, found %llu", t->path,
+                    TABLE_HEADER_SIZE + TABLE_FOOTER_SIZE, (ull)l->file_size));
+done:
+    return st;
+}
+
+static tamiz_status read_header(struct op *op, const struct table *t, struct table_loaded *l)
+{
+    uint8_t bytes[TABLE_HEADER_SIZE];
+    tamiz_status st;
+    TRY(file_read(op, l->file, IO_META, 0, bytes, sizeof bytes));
+    TRY(table_header_decode(op, slice_of(bytes, sizeof bytes), t->path, &l->file_id));
+    if (t->file_id && t->file_id != l->file_id)
+        TRY(op_fail(op, TAMIZ_CORRUPTION,
+                    "%s: offset 16: expected file id %016llx, found %016llx: another table's file",
+                    t->path, (ull)t->file_id, (ull)l->file_id));
+done:
+    return st;
+}
+
+static tamiz_status read_tail(struct op *op, const struct table *t, struct table_loaded *l,
+                              struct tail *tail, struct table_footer *footer)
+{
+    const uint64_t most = l->file_size - TABLE_HEADER_SIZE;
+    const size_t size = most < TAIL_MOST ? (size_t)most : TAIL_MOST;
+    tail->offset = l->file_size - size;
+    tamiz_status st;
+    if (!buf_reserve(&tail->bytes, size))
+        TRY(op_fail_memory(op));
+    TRY(file_read(op, l->file, IO_META, tail->offset, tail->bytes.data, size));
+    tail->bytes.size = size;
+    const struct slice last =
+        slice_of(tail->bytes.data + (size - TABLE_FOOTER_SIZE), TABLE_FOOTER_SIZE);
+    TRY(table_footer_decode(op, last, l->file_size, t->path, footer));
+    if (footer->file_id != l->file_id)
+        TRY(op_fail(op, TAMIZ_CORRUPTION,
+                    "%s: offset %llu: expected file id %016llx as in the header, found %016llx",
+                    t->path, (ull)(l->file_size - TABLE_FOOTER_SIZE + 64), (ull)l->file_id,
+                    (ull)footer->file_id));
+done:
+    return st;
+}
+
+/* Payload of a part that is not packed: from the tail, or read into `own`. */
+static tamiz_status read_part(struct op *op, const struct table *t, struct table_loaded *l,
+                              const struct tail *tail, struct extent extent,
+                              enum io_purpose purpose, struct buf *own, struct slice *payload)
+{
+    const uint64_t whole = extent_whole(extent);
+    struct slice stored;
+    enum codec codec;
+    tamiz_status st;
+    if (extent.offset >= tail->offset) {
+        stored = slice_of(tail->bytes.data + (extent.offset - tail->offset), (size_t)whole);
+    } else {
+        if (whole > SIZE_MAX / 2 || !buf_reserve(own, (size_t)whole))
+            TRY(op_fail_memory(op));
+        TRY(file_read(op, l->file, purpose, extent.offset, own->data, (size_t)whole));
+        stored = slice_of(own->data, (size_t)whole);
+    }
+    TRY(block_unseal(op, stored, l->file_id, extent.offset, t->path, true, payload, &codec));
+    if (codec != CODEC_NONE)
+        TRY(op_fail(op, TAMIZ_NOT_SUPPORTED, "%s: block at offset %llu: expected codec 0, found %d",
+                    t->path, (ull)extent.offset, codec));
+done:
+    return st;
+}
+
+static tamiz_status load_properties(struct op *op, const struct table *t, struct table_loaded *l,
+                                    const struct tail *tail, const struct table_footer *footer)
+{
+    struct slice payload;
+    struct buf own = buf_init(t->world->alloc);
+    tamiz_status st;
+    TRY(read_part(op, t, l, tail, footer->properties, IO_META, &own, &payload));
+    buf_slice_append(&l->properties_bytes, payload);
+    if (l->properties_bytes.failed)
+        TRY(op_fail_memory(op));
+    TRY(table_properties_decode(op, buf_slice(&l->properties_bytes), t->path, &l->properties));
+    l->seq_max = l->properties.seq_max;
+    if (!slice_equal(l->properties.hash_name, slice_of_text(KEY_HASH_NAME))) {
+        char found[40];
+        TRY(op_fail(op, TAMIZ_NOT_SUPPORTED,
+                    "%s: properties at offset %llu: expected key hash %s, found %s", t->path,
+                    (ull)footer->properties.offset, KEY_HASH_NAME,
+                    slice_print(l->properties.hash_name, found, sizeof found)));
+    }
+done:
+    buf_free(&own);
+    return st;
+}
+
+static tamiz_status load_index(struct op *op, const struct table *t, struct table_loaded *l,
+                               const struct tail *tail, const struct table_footer *footer)
+{
+    struct slice payload;
+    struct buf own = buf_init(t->world->alloc);
+    tamiz_status st;
+    TRY(read_part(op, t, l, tail, footer->index, IO_INDEX, &own, &payload));
+    TRY(index_open(op, payload, table_data_end(footer), t->path, t->world->alloc, &l->index));
+    if (index_count(l->index) != l->properties.data_blocks)
+        TRY(op_fail(op, TAMIZ_CORRUPTION,
+                    "%s: index at offset %llu: expected %llu blocks as in the properties, found %u",
+                    t->path, (ull)footer->index.offset, (ull)l->properties.data_blocks,
+                    index_count(l->index)));
+    l->places = mem_new_array(t->world->alloc, index_count(l->index), sizeof *l->places);
+    if (!l->places)
+        TRY(op_fail_memory(op));
+done:
+    buf_free(&own);
+    return st;
+}
+
+/* ---- the filter ---- */
+
+static tamiz_status read_filter(struct op *op, const struct table *t, struct table_loaded *l,
+                                struct extent extent)
+{
+    const uint64_t whole = extent_whole(extent);
+    struct slice image;
+    enum codec codec;
+    tamiz_status st;
+    l->filter_memory =
+        whole > SIZE_MAX / 2 ? NULL : mem_new_aligned(t->world->alloc, (size_t)whole, FILTER_ALIGN);
+    if (!l->filter_memory)
+        return op_fail_memory(op);
+    l->filter_memory_size = (size_t)whole;
+    TRY(file_read(op, l->file, IO_FILTER, extent.offset, l->filter_memory, (size_t)whole));
+    TRY(block_unseal(op, slice_of(l->filter_memory, (size_t)whole), l->file_id, extent.offset,
+                     t->path, true, &image, &codec));
+    if (codec != CODEC_NONE)
+        TRY(op_fail(op, TAMIZ_NOT_SUPPORTED, "codec %d is unknown here", codec));
+    TRY(filter_view_open_custom(op, image, t->world->custom_filter, &l->filter));
+done:
+    return st;
+}
+
+static void drop_filter(const struct table *t, struct table_loaded *l)
+{
+    mem_free_aligned(t->world->alloc, l->filter_memory, l->filter_memory_size, FILTER_ALIGN);
+    l->filter_memory = NULL;
+    l->filter_memory_size = 0;
+    l->filter = (struct filter_view){.expected_fpr = 1};
+}
+
+/* A filter can cost time, never truth: whatever is wrong with it is told once, and the table read
+ * without. Only where memory is out the table is not opened: it may be there the next time. */
+static tamiz_status load_filter(struct op *op, const struct table *t, struct table_loaded *l,
+                                struct extent extent)
+{
+    l->filter = (struct filter_view){.expected_fpr = 1};
+    if (extent.size == 0) {
+        (void)snprintf(l->filter_missing, sizeof l->filter_missing, "the table has none");
+        return TAMIZ_OK;
+    }
+    l->filter_status = read_filter(op, t, l, extent);
+    if (l->filter_status == TAMIZ_OUT_OF_MEMORY)
+        return l->filter_status;
+    if (l->filter_status != TAMIZ_OK) {
+        (void)snprintf(l->filter_missing, sizeof l->filter_missing, "%s", op->text);
+        op_forgive(op);
+        drop_filter(t, l);
+    } else if (l->filter.family) {
+        tamiz_filter_info info = TAMIZ_FILTER_INFO_INIT;
+        filter_view_info(&l->filter, &info);
+        memcpy(l->filter_name, info.kind, sizeof l->filter_name);
+        l->expected_fp_1e9 = (uint64_t)(l->filter.expected_fpr * 1e9 + 0.5);
+    } else {
+        (void)snprintf(l->filter_missing, sizeof l->filter_missing, "it is of the kind none");
+    }
+    return TAMIZ_OK;
+}
+
+static void tell_events(const struct table *t, const struct table_loaded *l)
+{
+    const tamiz_event_log *log = &t->world->log;
+    char text[2 * OP_TEXT_MAX];
+    if (!log->event)
+        return;
+    if (l->filter_status != TAMIZ_OK) {
+        (void)snprintf(text, sizeof text, "%s: filter ignored: %s", t->path, l->filter_missing);
+        log->event(log->ctx, TAMIZ_EVENT_FILTER_IGNORED, text);
+    }
+    if (t->world->direct_io && !file_is_direct(l->file)) {
+        (void)snprintf(text, sizeof text, "%s: the file system refuses direct I/O: read buffered",
+                       t->path);
+        log->event(log->ctx, TAMIZ_EVENT_NOTE, text);
+    }
+}
+
+/* ---- all of it ---- */
+
+void table_loaded_close(const struct table *t, struct table_loaded *l)
+{
+    if (!l)
+        return;
+    const struct alloc *alloc = t->world->alloc;
+    if (l->places) {
+        cache_drop(t->world->cache, l->places, index_count(l->index));
+        mem_free(alloc, l->places, index_count(l->index) * sizeof *l->places);
+    }
+    drop_filter(t, l);
+    index_free(l->index);
+    buf_free(&l->properties_bytes);
+    mem_free(alloc, l, sizeof *l);
+}
+
+tamiz_status table_loaded_open(struct op *op, struct table *t, struct table_loaded **loaded)
+{
+    const struct alloc *alloc = t->world->alloc;
+    struct tail tail = {buf_init(alloc), 0};
+    struct table_footer footer;
+    tamiz_status st = TAMIZ_OK;
+    struct table_loaded *l = mem_new_array(alloc, 1, sizeof *l);
+    if (!l)
+        return op_fail_memory(op);
+    l->properties_bytes = buf_init(alloc);
+    TRY(file_pool_acquire(op, t->world->files, &t->file, &l->file));
+    TRY(check_size(op, t, l));
+    TRY(read_header(op, t, l));
+    TRY(read_tail(op, t, l, &tail, &footer));
+    TRY(load_properties(op, t, l, &tail, &footer));
+    TRY(load_index(op, t, l, &tail, &footer));
+    TRY(load_filter(op, t, l, footer.filter));
+    tell_events(t, l);
+done:
+    if (l->file)
+        file_pool_release(t->world->files, &t->file);
+    l->file = NULL;
+    if (st == TAMIZ_OK) {
+        *loaded = l;
+        l = NULL;
+    }
+    buf_free(&tail.bytes);
+    table_loaded_close(t, l);
+    return st;
+}
