@@ -83,6 +83,11 @@ typedef struct tamiz_env_ops {
     void (*read_many)(void *ctx, tamiz_read_request *requests, size_t n);
     /* Optional, words for "options": "io_uring", "pread". NULL: "read". */
     const char *(*read_many_name)(void *ctx);
+    /* Optional: `path` as it will still be good when the process has changed its directory; at most
+     * `size` bytes with the NUL. NULL: paths are good as they are. */
+    int (*absolute_path)(void *ctx, const char *path, char *absolute, size_t size);
+    /* Optional: how many files this process may have open; 0: not known. */
+    uint32_t (*open_files_limit)(void *ctx);
 } tamiz_env_ops;
 
 typedef struct tamiz_env {

@@ -60,6 +60,18 @@ static inline void iter_seek_before(struct iter *it, struct slice key, uint64_t 
     it->ops->seek_before(it, key, stamp);
 }
 
+/* To the last version of `key`, its oldest, or of the last key below. */
+static inline void iter_seek_after(struct iter *it, struct slice key)
+{
+    iter_seek(it, key, 0);
+    if (it->valid && it->stamp == 0 && slice_equal(it->key, key))
+        return; /* the oldest there can be */
+    if (it->valid)
+        it->ops->prev(it);
+    else if (it->status == TAMIZ_OK)
+        iter_seek_last(it);
+}
+
 static inline void iter_next(struct iter *it)
 {
     it->ops->next(it);

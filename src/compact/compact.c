@@ -139,6 +139,9 @@ static size_t stripe_of(const struct compact_input *in, uint64_t seq)
 
 static tamiz_status version_in(struct merge *m, uint64_t stamp, struct slice value)
 {
+    if (stamp_kind(stamp) > KIND_LAST)
+        return op_fail(m->op, TAMIZ_NOT_SUPPORTED, "merge: a version of unknown kind %u",
+                       stamp_kind(stamp));
     const size_t stripe = stripe_of(m->in, stamp_seq(stamp));
     if (stripe == m->stripe)
         return TAMIZ_OK; /* whoever sees it sees a newer one */
@@ -148,9 +151,6 @@ static tamiz_status version_in(struct merge *m, uint64_t stamp, struct slice val
         m->pending_stamp = stamp;
         return TAMIZ_OK;
     }
-    if (stamp_kind(stamp) > KIND_LAST)
-        return op_fail(m->op, TAMIZ_NOT_SUPPORTED, "merge: a version of unknown kind %u",
-                       stamp_kind(stamp));
     const tamiz_status st = m->pending ? emit_pending(m) : TAMIZ_OK;
     if (st != TAMIZ_OK)
         return st;

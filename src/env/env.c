@@ -523,3 +523,29 @@ uint64_t env_boot_id(const tamiz_env *env)
 {
     return env->ops->boot_id(env->ctx);
 }
+
+const char *env_read_many_name(const tamiz_env *env)
+{
+    return env->ops->read_many && env->ops->read_many_name ? env->ops->read_many_name(env->ctx)
+                                                           : "read";
+}
+
+tamiz_status env_absolute_path(struct op *op, const tamiz_env *env, const struct alloc *alloc,
+                               const char *path, char **absolute)
+{
+    char room[4096];
+    *absolute = NULL;
+    if (env->ops->absolute_path) {
+        const int error = env->ops->absolute_path(env->ctx, path, room, sizeof room);
+        if (error)
+            return op_fail_os(op, error, "find the directory", path);
+        path = room;
+    }
+    *absolute = mem_text(alloc, path);
+    return *absolute ? TAMIZ_OK : op_fail_memory(op);
+}
+
+uint32_t env_open_files_limit(const tamiz_env *env)
+{
+    return env->ops->open_files_limit ? env->ops->open_files_limit(env->ctx) : 0;
+}

@@ -88,5 +88,10 @@ uint64_t env_wall_us(const tamiz_env *env);
 uint64_t env_monotonic_ns(const tamiz_env *env);
 void env_sleep_us(const tamiz_env *env, uint64_t us);
 uint64_t env_boot_id(const tamiz_env *env);
+uint32_t env_open_files_limit(const tamiz_env *env);  /* 0: not known */
+const char *env_read_many_name(const tamiz_env *env); /* how reads at once are done; static */
+/* A copy of `path` that stays good when the process changes its directory. Owned: mem_free_text. */
+tamiz_status env_absolute_path(struct op *op, const tamiz_env *env, const struct alloc *alloc,
+                               const char *path, char **absolute);
 
 #endif

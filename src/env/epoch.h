@@ -48,6 +48,13 @@ void epoch_free(struct epoch *e);
 /* Enters; yields where all slots are taken. Never fails. Not to be nested by one thread more than
  * EPOCH_SLOTS deep. */
 struct epoch_slot *epoch_enter(struct epoch *e);
+/* Keeps the slot, for its counters, but gives up the protection: an operation that waits long, or
+ * looks at nothing that is reclaimed, must not hold back what others retired. */
+static inline void epoch_stay_outside(struct epoch_slot *slot)
+{
+    atomic_store_explicit(&slot->entered, UINT64_MAX, memory_order_release);
+}
+
 static inline void epoch_leave(struct epoch_slot *slot)
 {
     atomic_store_explicit(&slot->entered, 0, memory_order_release);

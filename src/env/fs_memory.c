@@ -1,380 +1,317 @@
 /* SPDX-License-Identifier: MIT
  *
- * A file system in memory: a tree of nodes below a root that is always there. A node is a file's
- * bytes or a directory's entries; it lives as long as an entry or an open file leads to it. Paths
- * are taken from the root, whether they begin with a slash or not. The clock stands still but for
- * a little step with each look at it, and for sleeping.
+ * The simulated machine's table of functions: each call begins (counted, and perhaps met by a
+ * fault), does its work on the tree, and ends. tamiz_env_memory_new() is such a machine that keeps
+ * no record of what is synced.
+ *
+ * A file that was opened by a program that has crashed since is dead: everything on it fails with
+ * EIO, and closing it only frees it.
  */
-#include "tamiz/env.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "env/thread.h"
+#include "env/sim.h"
 
-enum { NAME_BYTES = 256, TICK_NS = 1000 };
+enum { DIRECT_UNIT = 4096 };
 #define START_WALL_US UINT64_C(1577836800000000) /* 2020-01-01 */
 
-struct entry {
-    struct entry *next;
-    struct node *node;
-    char name[NAME_BYTES];
-};
-
-struct node {
-    uint64_t inode;
-    size_t references; /* entries, open files, locks, and one for the root */
-    bool is_directory, locked;
-    struct node *parent;   /* of a directory; not counted */
-    struct entry *entries; /* of a directory, sorted by name */
-    struct buf bytes;      /* of a file */
-};
-
-struct open_file {
+/* An open file or a lock. */
+struct handle {
+    uint64_t generation;
     struct node *node;
     int flags;
+    char name[NAME_BYTES]; /* as opened, for faults */
 };
 
-struct memory {
-    tamiz_env env;
-    struct mutex mutex; /* guards all below */
-    struct node *root;
-    uint64_t last_inode, now_ns, random;
-};
-
-/* ---- nodes ---- */
-
-static struct node *node_new(struct memory *m, bool is_directory)
+static struct handle *handle_new(const char *path, int flags)
 {
-    struct node *n = mem_new_array(&alloc_libc, 1, sizeof *n);
-    if (!n)
+    struct handle *h = mem_new_array(&alloc_libc, 1, sizeof *h);
+    if (!h)
         return NULL;
-    n->inode = ++m->last_inode;
-    n->references = 1;
-    n->is_directory = is_directory;
-    n->bytes = buf_init(&alloc_libc);
-    return n;
+    const char *name = path_last(path);
+    const size_t size = strcspn(name, "/");
+    memcpy(h->name, name, size < NAME_BYTES ? size : NAME_BYTES - 1);
+    h->flags = flags;
+    return h;
 }
 
-static void node_release(struct node *n)
+static void handle_free(struct handle *h)
 {
-    if (--n->references)
-        return;
-    while (n->entries) { /* only at the very end, when the whole tree goes */
-        struct entry *e = n->entries;
-        n->entries = e->next;
-        node_release(e->node);
-        mem_free(&alloc_libc, e, sizeof *e);
-    }
-    buf_free(&n->bytes);
-    mem_free(&alloc_libc, n, sizeof *n);
+    mem_free(&alloc_libc, h, sizeof *h);
 }
 
-/* Where an entry of that name is, or would be put. */
-static struct entry **entry_at(struct node *directory, const char *name)
+static bool handle_lives(const tamiz_env_sim *s, const struct handle *h)
 {
-    struct entry **at = &directory->entries;
-    while (*at && strcmp((*at)->name, name) < 0)
-        at = &(*at)->next;
-    return at;
+    return h->generation == s->generation;
 }
 
-static struct entry *entry_find(struct node *directory, const char *name)
+/* Ties it to its node. The counterpart is handle_drop. */
+static int handle_take(tamiz_env_sim *s, struct handle *h, struct node *node)
 {
-    struct entry *e = *entry_at(directory, name);
-    return e && strcmp(e->name, name) == 0 ? e : NULL;
-}
-
-/* Takes over the caller's reference to `node`. */
-static int entry_add(struct node *directory, const char *name, struct node *node)
-{
-    struct entry *e = mem_new_array(&alloc_libc, 1, sizeof *e);
-    if (!e)
-        return -ENOMEM;
-    struct entry **at = entry_at(directory, name);
-    memcpy(e->name, name, strlen(name) + 1);
-    e->node = node;
-    e->next = *at;
-    *at = e;
     if (node->is_directory)
-        node->parent = directory;
+        return -EISDIR;
+    if (s->files_open >= s->files_limit)
+        return -EMFILE;
+    s->files_open++;
+    node->opens++;
+    h->node = node;
+    h->generation = s->generation;
     return 0;
 }
 
-static void entry_remove(struct node *directory, const char *name)
+static void handle_drop(tamiz_env_sim *s, struct handle *h)
 {
-    struct entry **at = entry_at(directory, name);
-    struct entry *e = *at;
-    *at = e->next;
-    node_release(e->node);
-    mem_free(&alloc_libc, e, sizeof *e);
+    if (!handle_lives(s, h))
+        return;
+    struct node *n = h->node;
+    h->generation = 0;
+    s->files_open--;
+    n->opens--;
+    if (!n->opens && !n->links)
+        s->disk_used -= node_charge(n);
+    node_settle(s, n);
 }
 
-/* ---- paths ---- */
-
-/* A path's end: the directory it is in, its last name (empty: the path is `directory` itself), and
- * what is there now. */
-struct place {
-    struct node *directory;
-    char name[NAME_BYTES];
-    struct node *node; /* NULL: nothing */
-};
-
-static int next_name(const char **path, char *name)
+/* Begins a call on an open file. */
+static int begin_on(tamiz_env_sim *s, struct call *call, tamiz_sim_call kind,
+                    const struct handle *h)
 {
-    while (**path == '/')
-        ++*path;
-    size_t size = 0;
-    while ((*path)[size] && (*path)[size] != '/')
-        size++;
-    if (size >= NAME_BYTES)
-        return -ENAMETOOLONG;
-    memcpy(name, *path, size);
-    name[size] = 0;
-    *path += size;
-    while (**path == '/')
-        ++*path;
-    return 0;
+    *call = (struct call){.kind = kind, .name = h->name};
+    const int error = call_begin(s, call);
+    return error || handle_lives(s, h) ? error : -EIO;
 }
 
-static struct node *step(struct node *directory, const char *name)
+static int begin_at(tamiz_env_sim *s, struct call *call, tamiz_sim_call kind, const char *path)
 {
-    if (strcmp(name, ".") == 0 || name[0] == 0)
-        return directory;
-    if (strcmp(name, "..") == 0)
-        return directory->parent ? directory->parent : directory;
-    const struct entry *e = entry_find(directory, name);
-    return e ? e->node : NULL;
-}
-
-static int find(struct memory *m, const char *path, struct place *place)
-{
-    struct node *at = m->root;
-    if (!*path)
-        return -ENOENT;
-    for (;;) {
-        const int error = next_name(&path, place->name);
-        if (error)
-            return error;
-        if (!at->is_directory)
-            return -ENOTDIR;
-        place->directory = at;
-        place->node = step(at, place->name);
-        if (!*path)
-            return 0;
-        if (!place->node)
-            return -ENOENT;
-        at = place->node;
-    }
-}
-
-static int find_there(struct memory *m, const char *path, struct place *place)
-{
-    const int error = find(m, path, place);
-    return error ? error : place->node ? 0 : -ENOENT;
-}
-
-/* Whether the last name is one that an entry can have. */
-static bool has_name(const struct place *p)
-{
-    return p->name[0] && strcmp(p->name, ".") != 0 && strcmp(p->name, "..") != 0;
+    *call = (struct call){.kind = kind, .name = path_last(path)};
+    return call_begin(s, call);
 }
 
 /* ---- files ---- */
 
-static int create(struct memory *m, struct place *place, bool is_directory)
-{
-    if (place->node)
-        return -EEXIST;
-    struct node *n = node_new(m, is_directory);
-    if (!n)
-        return -ENOMEM;
-    const int error = entry_add(place->directory, place->name, n);
-    if (error)
-        node_release(n);
-    else
-        place->node = n;
-    return error;
-}
-
-static int open_place(struct memory *m, const char *path, int flags, struct open_file *f)
+static int open_path(tamiz_env_sim *s, const char *path, struct handle *h)
 {
     struct place place;
-    int error = find(m, path, &place);
-    if (!error && flags & TAMIZ_OPEN_CREATE)
-        error = create(m, &place, false);
+    int error = tree_find(s, path, &place);
     if (error)
         return error;
-    if (!place.node)
-        return -ENOENT;
-    if (place.node->is_directory)
-        return -EISDIR;
-    place.node->references++;
-    *f = (struct open_file){place.node, flags};
-    return 0;
+    if (s->files_open >= s->files_limit)
+        return -EMFILE; /* before anything is created */
+    if (h->flags & TAMIZ_OPEN_CREATE)
+        error = tree_create(s, &place, false);
+    else if (!place.node)
+        error = -ENOENT;
+    return error ? error : handle_take(s, h, place.node);
 }
 
 static int memory_open(void *ctx, const char *path, int flags, void **file)
 {
-    struct memory *m = ctx;
+    tamiz_env_sim *s = ctx;
+    struct call call;
     *file = NULL;
-    struct open_file *f = mem_new(&alloc_libc, sizeof *f);
-    if (!f)
+    struct handle *h = handle_new(path, flags);
+    if (!h)
         return -ENOMEM;
-    mutex_lock(&m->mutex);
-    const int error = open_place(m, path, flags, f);
-    mutex_unlock(&m->mutex);
+    int error =
+        begin_at(s, &call, flags & TAMIZ_OPEN_CREATE ? TAMIZ_SIM_CREATE : TAMIZ_SIM_OPEN, path);
+    if (!error)
+        error = open_path(s, path, h);
+    if (!error && call.error)
+        handle_drop(s, h);
+    error = call_end(s, &call, error);
     if (error)
-        mem_free(&alloc_libc, f, sizeof *f);
+        handle_free(h);
     else
-        *file = f;
+        *file = h;
     return error;
 }
 
+/* Also where the call fails, the file is closed, as on a real system. */
 static int memory_close(void *ctx, void *file)
 {
-    struct memory *m = ctx;
-    struct open_file *f = file;
-    mutex_lock(&m->mutex);
-    node_release(f->node);
-    mutex_unlock(&m->mutex);
-    mem_free(&alloc_libc, f, sizeof *f);
-    return 0;
+    tamiz_env_sim *s = ctx;
+    struct handle *h = file;
+    struct call call;
+    int error = begin_on(s, &call, TAMIZ_SIM_CLOSE, h);
+    handle_drop(s, h);
+    error = call_end(s, &call, error);
+    handle_free(h);
+    return error;
+}
+
+static bool is_misaligned(const struct handle *h, uint64_t offset, const void *buffer, size_t size)
+{
+    return (h->flags & TAMIZ_OPEN_DIRECT) &&
+           (offset % DIRECT_UNIT || size % DIRECT_UNIT || (uintptr_t)buffer % DIRECT_UNIT);
+}
+
+static uint64_t misdirected(const struct call *call, uint64_t offset)
+{
+    if (call->effect != TAMIZ_SIM_MISDIRECT)
+        return offset;
+    return offset + (call->argument ? call->argument : 4096);
+}
+
+/* What SHORT leaves of `size`. */
+static size_t shortened(const struct call *call, size_t size)
+{
+    if (call->effect != TAMIZ_SIM_SHORT)
+        return size;
+    if (call->argument)
+        return call->argument < size ? (size_t)call->argument : size;
+    return size / 2;
+}
+
+static size_t read_node(const struct call *call, const struct node *n, uint64_t offset,
+                        uint8_t *buffer, size_t size)
+{
+    const struct buf *b = call->effect == TAMIZ_SIM_STALE ? &n->disk : &n->cache;
+    const uint64_t from = misdirected(call, offset);
+    const uint64_t there = from < b->size ? b->size - from : 0;
+    const size_t count = shortened(call, there < size ? (size_t)there : size);
+    if (count)
+        memcpy(buffer, b->data + from, count);
+    if (count && call->effect == TAMIZ_SIM_FLIP) {
+        const size_t bit = (size_t)(call->argument % ((uint64_t)count * 8));
+        buffer[bit / 8] ^= (uint8_t)(1u << (bit % 8));
+    }
+    return count;
 }
 
 static int64_t memory_read(void *ctx, void *file, uint64_t offset, void *buffer, size_t size)
 {
-    struct memory *m = ctx;
-    const struct open_file *f = file;
-    mutex_lock(&m->mutex);
-    const struct buf *b = &f->node->bytes;
-    size_t n = offset < b->size ? b->size - (size_t)offset : 0;
-    if (n > size)
-        n = size;
-    if (n)
-        memcpy(buffer, b->data + offset, n);
-    mutex_unlock(&m->mutex);
-    return (int64_t)n;
-}
-
-static int resize(struct node *n, uint64_t size)
-{
-    struct buf *b = &n->bytes;
-    if (size > SIZE_MAX / 4)
-        return -EFBIG;
-    if (size > b->size) {
-        if (!buf_reserve(b, (size_t)size - b->size)) {
-            b->failed = false;
-            return -ENOSPC;
-        }
-        memset(b->data + b->size, 0, (size_t)size - b->size);
-    }
-    b->size = (size_t)size;
-    return 0;
+    tamiz_env_sim *s = ctx;
+    struct handle *h = file;
+    struct call call;
+    size_t count = 0;
+    int error = begin_on(s, &call, TAMIZ_SIM_READ, h);
+    if (!error && !(h->flags & TAMIZ_OPEN_READ) && h->flags & TAMIZ_OPEN_WRITE)
+        error = -EBADF;
+    if (!error && is_misaligned(h, offset, buffer, size))
+        error = -EINVAL;
+    if (!error)
+        count = read_node(&call, h->node, offset, buffer, size);
+    error = call_end(s, &call, error);
+    return error ? error : (int64_t)count;
 }
 
 static int memory_write(void *ctx, void *file, uint64_t offset, const void *data, size_t size)
 {
-    struct memory *m = ctx;
-    struct open_file *f = file;
-    if (!(f->flags & TAMIZ_OPEN_WRITE))
-        return -EBADF;
-    if (size == 0)
-        return 0;
-    mutex_lock(&m->mutex);
-    int error = offset > UINT64_MAX - size ? -EFBIG : 0;
-    if (!error && offset + size > f->node->bytes.size)
-        error = resize(f->node, offset + size);
-    if (!error)
-        memcpy(f->node->bytes.data + offset, data, size);
-    mutex_unlock(&m->mutex);
-    return error;
+    tamiz_env_sim *s = ctx;
+    struct handle *h = file;
+    struct call call;
+    int error = begin_on(s, &call, TAMIZ_SIM_WRITE, h);
+    if (!error && !(h->flags & TAMIZ_OPEN_WRITE))
+        error = -EBADF;
+    if (!error && is_misaligned(h, offset, data, size))
+        error = -EINVAL;
+    if (!error && size && call.effect != TAMIZ_SIM_STALE)
+        error = node_write(s, h->node, misdirected(&call, offset), data, shortened(&call, size));
+    return call_end(s, &call, error);
 }
 
 static int memory_sync(void *ctx, void *file)
 {
-    (void)ctx;
-    (void)file;
-    return 0;
+    tamiz_env_sim *s = ctx;
+    struct handle *h = file;
+    struct call call;
+    const int error = begin_on(s, &call, TAMIZ_SIM_FSYNC, h);
+    if (!error && call.effect == TAMIZ_SIM_LOSE)
+        node_lose(h->node, call.argument == 1);
+    else if (!error)
+        node_sync(h->node);
+    return call_end(s, &call, error);
 }
 
 static int memory_truncate(void *ctx, void *file, uint64_t size)
 {
-    struct memory *m = ctx;
-    struct open_file *f = file;
-    if (!(f->flags & TAMIZ_OPEN_WRITE))
-        return -EINVAL;
-    mutex_lock(&m->mutex);
-    const int error = resize(f->node, size);
-    mutex_unlock(&m->mutex);
-    return error;
+    tamiz_env_sim *s = ctx;
+    struct handle *h = file;
+    struct call call;
+    int error = begin_on(s, &call, TAMIZ_SIM_TRUNCATE, h);
+    if (!error && !(h->flags & TAMIZ_OPEN_WRITE))
+        error = -EINVAL;
+    if (!error)
+        error = node_truncate(s, h->node, size);
+    return call_end(s, &call, error);
 }
 
 static int memory_allocate(void *ctx, void *file, uint64_t size)
 {
-    (void)ctx;
-    (void)file;
-    (void)size;
-    return 0;
+    tamiz_env_sim *s = ctx;
+    struct handle *h = file;
+    struct call call;
+    int error = begin_on(s, &call, TAMIZ_SIM_ALLOCATE, h);
+    if (!error && !(h->flags & TAMIZ_OPEN_WRITE))
+        error = -EBADF;
+    if (!error)
+        error = node_allocate(s, h->node, size);
+    return call_end(s, &call, error);
 }
 
 static tamiz_file_info info_of(const struct node *n)
 {
-    return (tamiz_file_info){n->bytes.size, 1, n->inode, n->is_directory};
+    return (tamiz_file_info){n->cache.size, 1, n->inode, n->is_directory};
 }
 
 static int memory_file_info(void *ctx, void *file, tamiz_file_info *info)
 {
-    struct memory *m = ctx;
-    const struct open_file *f = file;
-    mutex_lock(&m->mutex);
-    *info = info_of(f->node);
-    mutex_unlock(&m->mutex);
-    return 0;
+    tamiz_env_sim *s = ctx;
+    struct handle *h = file;
+    struct call call;
+    const int error = begin_on(s, &call, TAMIZ_SIM_INFO, h);
+    if (!error)
+        *info = info_of(h->node);
+    return call_end(s, &call, error);
 }
 
 /* ---- names ---- */
 
 static int memory_path_info(void *ctx, const char *path, tamiz_file_info *info)
 {
-    struct memory *m = ctx;
+    tamiz_env_sim *s = ctx;
+    struct call call;
     struct place place;
-    mutex_lock(&m->mutex);
-    const int error = find_there(m, path, &place);
+    int error = begin_at(s, &call, TAMIZ_SIM_INFO, path);
+    if (!error)
+        error = tree_find_there(s, path, &place);
     if (!error)
         *info = info_of(place.node);
-    mutex_unlock(&m->mutex);
-    return error;
+    return call_end(s, &call, error);
 }
 
-/* A copy of the names first: `each` may call the env. */
-static int names_of(struct memory *m, const char *path, struct buf *names)
+static int names_of(tamiz_env_sim *s, const char *path, struct buf *names)
 {
     struct place place;
-    const int error = find_there(m, path, &place);
+    const int error = tree_find_there(s, path, &place);
     if (error)
         return error;
     if (!place.node->is_directory)
         return -ENOTDIR;
+    if (s->files_open >= s->files_limit)
+        return -EMFILE; /* a directory is opened to be read */
     for (const struct entry *e = place.node->entries; e; e = e->next)
-        buf_append(names, e->name, strlen(e->name) + 1);
+        if (e->now)
+            buf_append(names, e->name, strlen(e->name) + 1);
     return names->failed ? -ENOMEM : 0;
 }
 
+/* The names are copied first: `each` may call the env. */
 static int memory_list(void *ctx, const char *directory,
                        void (*each)(void *each_ctx, const char *name), void *each_ctx)
 {
-    struct memory *m = ctx;
+    tamiz_env_sim *s = ctx;
+    struct call call;
     struct buf names = buf_init(&alloc_libc);
-    mutex_lock(&m->mutex);
-    const int error = names_of(m, directory, &names);
-    mutex_unlock(&m->mutex);
+    int error = begin_at(s, &call, TAMIZ_SIM_LIST, directory);
+    if (!error)
+        error = names_of(s, directory, &names);
+    error = call_end(s, &call, error);
     for (size_t at = 0; !error && at < names.size;) {
         const char *name = (const char *)names.data + at;
-        each(each_ctx, name);
         at += strlen(name) + 1;
+        each(each_ctx, name);
     }
     buf_free(&names);
     return error;
@@ -382,299 +319,214 @@ static int memory_list(void *ctx, const char *directory,
 
 static int memory_make_directory(void *ctx, const char *path)
 {
-    struct memory *m = ctx;
+    tamiz_env_sim *s = ctx;
+    struct call call;
     struct place place;
-    mutex_lock(&m->mutex);
-    int error = find(m, path, &place);
+    int error = begin_at(s, &call, TAMIZ_SIM_MKDIR, path);
     if (!error)
-        error = create(m, &place, true);
-    mutex_unlock(&m->mutex);
-    return error;
-}
-
-static int remove_place(struct memory *m, const char *path, bool is_directory)
-{
-    struct place place;
-    const int error = find_there(m, path, &place);
-    if (error)
-        return error;
-    if (place.node->is_directory != is_directory)
-        return is_directory ? -ENOTDIR : -EISDIR;
-    if (!has_name(&place))
-        return -EINVAL;
-    if (place.node->entries)
-        return -ENOTEMPTY;
-    entry_remove(place.directory, place.name);
-    return 0;
+        error = tree_find(s, path, &place);
+    if (!error)
+        error = tree_create(s, &place, true);
+    return call_end(s, &call, error);
 }
 
 static int memory_remove_directory(void *ctx, const char *path)
 {
-    struct memory *m = ctx;
-    mutex_lock(&m->mutex);
-    const int error = remove_place(m, path, true);
-    mutex_unlock(&m->mutex);
-    return error;
+    tamiz_env_sim *s = ctx;
+    struct call call;
+    int error = begin_at(s, &call, TAMIZ_SIM_RMDIR, path);
+    if (!error)
+        error = tree_remove(s, path, true);
+    return call_end(s, &call, error);
 }
 
 static int memory_remove(void *ctx, const char *path)
 {
-    struct memory *m = ctx;
-    mutex_lock(&m->mutex);
-    const int error = remove_place(m, path, false);
-    mutex_unlock(&m->mutex);
-    return error;
-}
-
-static bool is_inside(const struct node *node, const struct node *directory)
-{
-    for (; node; node = node->parent)
-        if (node == directory)
-            return true;
-    return false;
-}
-
-/* Whether `from` may take the place of what is at `to`. */
-static int may_replace(const struct place *from, const struct place *to)
-{
-    if (!has_name(from) || !has_name(to))
-        return -EINVAL;
-    if (from->node->is_directory && is_inside(to->directory, from->node))
-        return -EINVAL;
-    if (!to->node)
-        return 0;
-    if (from->node->is_directory && !to->node->is_directory)
-        return -ENOTDIR;
-    if (!from->node->is_directory && to->node->is_directory)
-        return -EISDIR;
-    return to->node->entries ? -ENOTEMPTY : 0;
-}
-
-/* The new entry first, so that running out of memory changes nothing. */
-static int rename_place(struct memory *m, const char *from_path, const char *to_path)
-{
-    struct place from, to;
-    int error = find_there(m, from_path, &from);
+    tamiz_env_sim *s = ctx;
+    struct call call;
+    int error = begin_at(s, &call, TAMIZ_SIM_UNLINK, path);
     if (!error)
-        error = find(m, to_path, &to);
-    if (!error)
-        error = may_replace(&from, &to);
-    if (error || from.node == to.node)
-        return error;
-    if (to.node) {
-        struct entry *e = entry_find(to.directory, to.name);
-        node_release(e->node);
-        e->node = from.node;
-        if (from.node->is_directory)
-            from.node->parent = to.directory;
-    } else {
-        error = entry_add(to.directory, to.name, from.node);
-    }
-    if (error)
-        return error;
-    from.node->references++;
-    entry_remove(from.directory, from.name);
-    return 0;
+        error = tree_remove(s, path, false);
+    return call_end(s, &call, error);
 }
 
 static int memory_rename(void *ctx, const char *from, const char *to)
 {
-    struct memory *m = ctx;
-    mutex_lock(&m->mutex);
-    const int error = rename_place(m, from, to);
-    mutex_unlock(&m->mutex);
-    return error;
-}
-
-static int link_place(struct memory *m, const char *from_path, const char *to_path)
-{
-    struct place from, to;
-    int error = find_there(m, from_path, &from);
+    tamiz_env_sim *s = ctx;
+    struct call call = {.kind = TAMIZ_SIM_RENAME, .name = path_last(from), .other = path_last(to)};
+    int error = call_begin(s, &call);
     if (!error)
-        error = find(m, to_path, &to);
-    if (!error && from.node->is_directory)
-        error = -EPERM;
-    if (!error && to.node)
-        error = -EEXIST;
-    if (!error)
-        error = entry_add(to.directory, to.name, from.node);
-    if (!error)
-        from.node->references++;
-    return error;
+        error = tree_rename(s, from, to);
+    return call_end(s, &call, error);
 }
 
 static int memory_link(void *ctx, const char *from, const char *to)
 {
-    struct memory *m = ctx;
-    mutex_lock(&m->mutex);
-    const int error = link_place(m, from, to);
-    mutex_unlock(&m->mutex);
-    return error;
+    tamiz_env_sim *s = ctx;
+    struct call call = {.kind = TAMIZ_SIM_LINK, .name = path_last(from), .other = path_last(to)};
+    int error = call_begin(s, &call);
+    if (!error)
+        error = tree_link(s, from, to);
+    return call_end(s, &call, error);
 }
 
 static int memory_sync_directory(void *ctx, const char *path)
 {
-    struct memory *m = ctx;
-    struct place place;
-    mutex_lock(&m->mutex);
-    int error = find_there(m, path, &place);
-    if (!error && !place.node->is_directory)
-        error = -ENOTDIR;
-    mutex_unlock(&m->mutex);
-    return error;
+    tamiz_env_sim *s = ctx;
+    struct call call;
+    int error = begin_at(s, &call, TAMIZ_SIM_DIRSYNC, path);
+    if (!error && s->files_open >= s->files_limit)
+        error = -EMFILE; /* a directory is opened to be synced */
+    if (!error)
+        error = tree_sync(s, path);
+    return call_end(s, &call, error);
 }
 
 /* ---- the lock: a mark on the node, whatever the path to it ---- */
 
-static int lock_place(struct memory *m, const char *path, struct node **node)
+static int lock_path(tamiz_env_sim *s, const char *path, struct handle *h)
 {
     struct place place;
-    int error = find(m, path, &place);
-    if (!error && !place.node)
-        error = create(m, &place, false);
+    int error = tree_find(s, path, &place);
     if (error)
         return error;
-    if (place.node->is_directory)
-        return -EISDIR;
-    if (place.node->locked)
-        return -EWOULDBLOCK;
-    place.node->locked = true;
-    place.node->references++;
-    *node = place.node;
-    return 0;
+    if (s->files_open >= s->files_limit)
+        return -EMFILE;
+    if (!place.node)
+        error = tree_create(s, &place, false);
+    if (!error && place.node->locked)
+        error = -EWOULDBLOCK;
+    if (!error)
+        error = handle_take(s, h, place.node);
+    if (!error)
+        place.node->locked = true;
+    return error;
+}
+
+static void lock_drop(tamiz_env_sim *s, struct handle *h)
+{
+    if (handle_lives(s, h))
+        h->node->locked = false;
+    handle_drop(s, h);
 }
 
 static int memory_lock(void *ctx, const char *path, void **lock, char *holder, size_t holder_size)
 {
-    struct memory *m = ctx;
-    struct node *node = NULL;
-    mutex_lock(&m->mutex);
-    const int error = lock_place(m, path, &node);
-    mutex_unlock(&m->mutex);
+    tamiz_env_sim *s = ctx;
+    struct call call;
+    *lock = NULL;
+    struct handle *h = handle_new(path, 0);
+    if (!h)
+        return -ENOMEM;
+    int error = begin_at(s, &call, TAMIZ_SIM_LOCK, path);
+    if (!error)
+        error = lock_path(s, path, h);
+    if (!error && call.error)
+        lock_drop(s, h);
+    error = call_end(s, &call, error);
     if (error == -EWOULDBLOCK && holder_size)
         (void)snprintf(holder, holder_size, "another handle (this process)");
-    *lock = node;
+    if (error)
+        handle_free(h);
+    else
+        *lock = h;
     return error;
 }
 
 static int memory_unlock(void *ctx, void *lock)
 {
-    struct memory *m = ctx;
-    struct node *node = lock;
-    mutex_lock(&m->mutex);
-    node->locked = false;
-    node_release(node);
-    mutex_unlock(&m->mutex);
-    return 0;
+    tamiz_env_sim *s = ctx;
+    struct handle *h = lock;
+    struct call call;
+    int error = begin_on(s, &call, TAMIZ_SIM_UNLOCK, h);
+    lock_drop(s, h);
+    error = call_end(s, &call, error);
+    handle_free(h);
+    return error;
 }
 
-/* ---- clock, randomness ---- */
+/* ---- clock, randomness: no calls, no faults ---- */
 
-static uint64_t look_at_clock(struct memory *m)
+static uint64_t look_at_clock(tamiz_env_sim *s, bool wall)
 {
-    mutex_lock(&m->mutex);
-    m->now_ns += TICK_NS;
-    const uint64_t now = m->now_ns;
-    mutex_unlock(&m->mutex);
+    mutex_lock(&s->mutex);
+    s->now_ns += s->tick_ns;
+    uint64_t now = s->now_ns;
+    if (wall)
+        now = START_WALL_US + now / 1000 + (uint64_t)s->wall_step_us;
+    mutex_unlock(&s->mutex);
     return now;
 }
 
 static uint64_t memory_wall_us(void *ctx)
 {
-    return START_WALL_US + look_at_clock(ctx) / 1000;
+    return look_at_clock(ctx, true);
 }
 
 static uint64_t memory_monotonic_ns(void *ctx)
 {
-    return look_at_clock(ctx);
+    return look_at_clock(ctx, false);
 }
 
+/* Takes no time but the machine's own. Others get a chance to run, as in a real sleep. */
 static void memory_sleep_us(void *ctx, uint64_t us)
 {
-    struct memory *m = ctx;
-    mutex_lock(&m->mutex);
-    m->now_ns += us * 1000;
-    mutex_unlock(&m->mutex);
+    tamiz_env_sim_clock_advance(ctx, us);
     thread_yield();
 }
 
-/* splitmix64: the same numbers in every run, each only once. */
 static int memory_random(void *ctx, void *buffer, size_t size)
 {
-    struct memory *m = ctx;
+    tamiz_env_sim *s = ctx;
     uint8_t *to = buffer;
-    mutex_lock(&m->mutex);
+    mutex_lock(&s->mutex);
     while (size) {
-        uint64_t z = (m->random += UINT64_C(0x9e3779b97f4a7c15));
-        z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-        z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-        z ^= z >> 31;
-        const size_t part = size < sizeof z ? size : sizeof z;
-        memcpy(to, &z, part);
+        const uint64_t word = sim_mix(s->random++);
+        const size_t part = size < sizeof word ? size : sizeof word;
+        memcpy(to, &word, part);
         to += part;
         size -= part;
     }
-    mutex_unlock(&m->mutex);
+    mutex_unlock(&s->mutex);
     return 0;
 }
 
 static uint64_t memory_boot_id(void *ctx)
 {
-    (void)ctx;
-    return 1;
+    tamiz_env_sim *s = ctx;
+    mutex_lock(&s->mutex);
+    const uint64_t boot = s->boot;
+    mutex_unlock(&s->mutex);
+    return boot;
 }
 
-static const tamiz_env_ops memory_ops = {
-    .struct_size = sizeof(tamiz_env_ops),
-    .open = memory_open,
-    .close = memory_close,
-    .read = memory_read,
-    .write = memory_write,
-    .sync = memory_sync,
-    .truncate = memory_truncate,
-    .allocate = memory_allocate,
-    .file_info = memory_file_info,
-    .path_info = memory_path_info,
-    .list = memory_list,
-    .make_directory = memory_make_directory,
-    .remove_directory = memory_remove_directory,
-    .rename = memory_rename,
-    .link = memory_link,
-    .remove = memory_remove,
-    .sync_directory = memory_sync_directory,
-    .lock = memory_lock,
-    .unlock = memory_unlock,
-    .wall_us = memory_wall_us,
-    .monotonic_ns = memory_monotonic_ns,
-    .sleep_us = memory_sleep_us,
-    .random = memory_random,
-    .boot_id = memory_boot_id,
-};
-
-tamiz_env *tamiz_env_memory_new(void)
+const tamiz_env_ops *sim_ops(void)
 {
-    struct counters unused;
-    struct op op;
-    struct memory *m = mem_new_array(&alloc_libc, 1, sizeof *m);
-    if (!m)
-        return NULL;
-    op_init(&op, &alloc_libc, &unused);
-    m->env = (tamiz_env){&memory_ops, m};
-    m->root = node_new(m, true);
-    if (m->root && mutex_init(&op, &m->mutex) == TAMIZ_OK)
-        return &m->env;
-    if (m->root)
-        node_release(m->root);
-    mem_free(&alloc_libc, m, sizeof *m);
-    return NULL;
-}
-
-void tamiz_env_memory_free(tamiz_env *env)
-{
-    if (!env)
-        return;
-    struct memory *m = env->ctx;
-    node_release(m->root);
-    mutex_free(&m->mutex);
-    mem_free(&alloc_libc, m, sizeof *m);
+    static const tamiz_env_ops ops = {
+        .struct_size = sizeof(tamiz_env_ops),
+        .open = memory_open,
+        .close = memory_close,
+        .read = memory_read,
+        .write = memory_write,
+        .sync = memory_sync,
+        .truncate = memory_truncate,
+        .allocate = memory_allocate,
+        .file_info = memory_file_info,
+        .path_info = memory_path_info,
+        .list = memory_list,
+        .make_directory = memory_make_directory,
+        .remove_directory = memory_remove_directory,
+        .rename = memory_rename,
+        .link = memory_link,
+        .remove = memory_remove,
+        .sync_directory = memory_sync_directory,
+        .lock = memory_lock,
+        .unlock = memory_unlock,
+        .wall_us = memory_wall_us,
+        .monotonic_ns = memory_monotonic_ns,
+        .sleep_us = memory_sleep_us,
+        .random = memory_random,
+        .boot_id = memory_boot_id,
+    };
+    return &ops;
 }

@@ -446,6 +446,31 @@ static uint64_t posix_boot_id(void *ctx)
     return n > 0 ? hash_key(slice_of(text, (size_t)n)) : 0;
 }
 
+static int posix_absolute_path(void *ctx, const char *path, char *absolute, size_t size)
+{
+    (void)ctx;
+    size_t at = 0;
+    if (path[0] != '/') {
+        if (!getcwd(absolute, size))
+            return -errno;
+        at = strlen(absolute);
+        if (at + 1 < size)
+            absolute[at++] = '/';
+    }
+    const size_t rest = strlen(path) + 1;
+    if (rest > size - at)
+        return -ENAMETOOLONG;
+    memcpy(absolute + at, path, rest);
+    return 0;
+}
+
+static uint32_t posix_open_files_limit(void *ctx)
+{
+    (void)ctx;
+    const long most = sysconf(_SC_OPEN_MAX);
+    return most < 0 ? 0 : most > UINT32_MAX ? UINT32_MAX : (uint32_t)most;
+}
+
 static const tamiz_env_ops posix_ops = {
     .struct_size = sizeof(tamiz_env_ops),
     .open = posix_open,
@@ -473,6 +498,8 @@ static const tamiz_env_ops posix_ops = {
     .boot_id = posix_boot_id,
     .read_many = posix_read_many,
     .read_many_name = posix_read_many_name,
+    .absolute_path = posix_absolute_path,
+    .open_files_limit = posix_open_files_limit,
 };
 
 const tamiz_env *tamiz_env_posix(void)

@@ -8,8 +8,8 @@
 
 typedef unsigned long long ull; /* for printing */
 
-/* Magic and version stand at the same place in every version: a reader that knows no more can still
- * say so. */
+/* Magic, version, file id and checksum stand at the same places of header and footer in every
+ * version, so that a reader can tell a newer file from a damaged one. */
 static tamiz_status check_version(struct op *op, uint32_t version, const char *path,
                                   uint64_t offset)
 {
@@ -69,14 +69,13 @@ tamiz_status table_header_decode(struct op *op, struct slice bytes, const char *
                        TABLE_HEADER_SIZE, bytes.size);
     if (magic != TABLE_MAGIC)
         return mismatch(op, path, 0, "magic", TABLE_MAGIC, magic);
-    const tamiz_status st = check_version(op, version, path, 8);
-    if (st)
-        return st;
     const uint64_t expected = checksum(id, 0, slice_of(bytes.data, 32));
     if (sum != expected)
         return mismatch(op, path, 32, "checksum of the header", expected, sum);
-    *file_id = id;
-    return TAMIZ_OK;
+    const tamiz_status st = check_version(op, version, path, 8);
+    if (st == TAMIZ_OK)
+        *file_id = id;
+    return st;
 }
 
 /*
@@ -191,13 +190,12 @@ tamiz_status table_footer_decode(struct op *op, struct slice bytes, uint64_t fil
     const uint64_t sum = reader_u64(&r), magic = reader_u64(&r);
     if (magic != TABLE_MAGIC)
         return mismatch(op, path, offset + 88, "magic at the end", TABLE_MAGIC, magic);
-    tamiz_status st = check_version(op, version, path, offset + 76);
-    if (st)
-        return st;
     const uint64_t expected = checksum(f.file_id, offset, slice_of(bytes.data, 80));
     if (sum != expected)
         return mismatch(op, path, offset + 80, "checksum of the footer", expected, sum);
-    st = check_extents(op, &f, offset, path);
+    tamiz_status st = check_version(op, version, path, offset + 76);
+    if (st == TAMIZ_OK)
+        st = check_extents(op, &f, offset, path);
     if (st == TAMIZ_OK)
         *footer = f;
     return st;

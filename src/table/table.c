@@ -22,11 +22,14 @@ struct table *table_new(struct op *op, const struct table_world *world, const ch
     if (!t || !copy) {
         (void)op_fail_memory(op);
     } else if (mutex_init(op, &t->loading) == TAMIZ_OK) {
+        atomic_init(&t->holders, 1);
         t->world = world;
         t->number = number;
         t->file_id = file_id;
         t->file_size = file_size;
         t->path = copy;
+        t->file.path = copy;
+        t->file.flags = TAMIZ_OPEN_READ | (world->direct_io ? TAMIZ_OPEN_DIRECT : 0);
         return t;
     }
     mem_free(world->alloc, t, sizeof *t);
@@ -34,15 +37,22 @@ struct table *table_new(struct op *op, const struct table_world *world, const ch
     return NULL;
 }
 
+struct table *table_share(struct table *t)
+{
+    atomic_fetch_add_explicit(&t->holders, 1, memory_order_relaxed);
+    return t;
+}
+
 void table_free(struct table *t)
 {
-    if (!t)
+    if (!t || atomic_fetch_sub_explicit(&t->holders, 1, memory_order_acq_rel) != 1)
         return;
     const struct alloc *alloc = t->world->alloc;
     struct counters count = {0};
     struct op op; /* closing what was only read fails for nobody */
     op_init(&op, alloc, &count);
-    table_loaded_close(&op, t, table_loaded_of(t));
+    table_loaded_close(t, table_loaded_of(t));
+    file_pool_forget(&op, t->world->files, &t->file);
     mutex_free(&t->loading);
     mem_free_text(alloc, t->path);
     mem_free(alloc, t, sizeof *t);
@@ -73,6 +83,20 @@ static inline tamiz_status loaded(struct op *op, struct table *t, struct table_l
     const tamiz_status st = table_load(op, t);
     *l = table_loaded_of(t);
     return st;
+}
+
+bool table_is_loaded(const struct table *t)
+{
+    return table_loaded_of(t) != NULL;
+}
+
+bool table_locate(const struct table *t, struct slice key, uint32_t *block)
+{
+    const struct table_loaded *l = table_loaded_of(t);
+    if (!l)
+        return false;
+    *block = index_find(l->index, key);
+    return *block < index_count(l->index);
 }
 
 /* ---- the filter ---- */
@@ -254,6 +278,7 @@ tamiz_status table_get_begin(struct op *op, struct table *t, const struct lookup
     *stamp = 0;
     *value = slice_of(NULL, 0);
     wait->request.file = NULL;
+    wait->starved = false;
     tamiz_status st = loaded(op, t, &l);
     if (st)
         return st;
@@ -280,11 +305,19 @@ tamiz_status table_get_begin(struct op *op, struct table *t, const struct lookup
         return search(op, t, l, lookup, how, judged, number, &b->block, stamp, value);
     }
     struct block_load load;
+    struct file *file;
     st = block_load_begin(op, t, l, number, &load);
     if (st)
         return st;
+    st = wait->impatient ? file_pool_try_acquire(op, t->world->files, &t->file, &file)
+                         : file_pool_acquire(op, t->world->files, &t->file, &file);
+    wait->starved = st == TAMIZ_BUSY;
+    if (st) {
+        block_load_abandon(t, &load);
+        return wait->starved ? TAMIZ_OK : st;
+    }
     *wait = (struct table_wait){
-        .request = {l->file, at.offset, load.bytes, (size_t)extent_whole(at), TAMIZ_OK},
+        .request = {file, at.offset, load.bytes, (size_t)extent_whole(at), TAMIZ_OK},
         .table = t,
         .lookup = lookup,
         .how = *how,
@@ -308,6 +341,7 @@ tamiz_status table_get_end(struct op *op, struct table_wait *wait, uint64_t *sta
     *stamp = 0;
     *value = slice_of(NULL, 0);
     *pinned = NULL;
+    file_pool_release(t->world->files, &t->file);
     if (wait->request.status < 0) {
         block_load_abandon(t, &load);
         return op_fail(op, wait->request.status, "%s: block at offset %llu: %zu bytes not read",
@@ -335,6 +369,7 @@ tamiz_status table_get(struct op *op, struct table *t, const struct lookup *look
                        struct cached_block **pinned)
 {
     struct table_wait wait;
+    wait.impatient = false;
     *pinned = NULL;
     const tamiz_status st = table_get_begin(op, t, lookup, how, stamp, value, &wait);
     struct file_request *r = &wait.request;

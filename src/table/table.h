@@ -10,6 +10,7 @@
 #include "base/iter.h"
 #include "base/key.h"
 #include "env/env.h"
+#include "env/file_pool.h"
 #include "filter/filter.h"
 #include "table/cache.h"
 #include "table/format.h"
@@ -22,6 +23,7 @@ struct table_world {
     const struct alloc *alloc;
     struct epoch *epoch;
     struct cache *cache;
+    struct file_pool *files; /* opens and closes table files as they are read */
     tamiz_event_log log;
     const tamiz_filter_family *custom_filter; /* the embedder's own family, or NULL */
     bool direct_io;
@@ -46,7 +48,10 @@ struct table_read {
  * 0: unknown, accept what is there (tools, repair). */
 struct table *table_new(struct op *op, const struct table_world *world, const char *path,
                         uint64_t number, uint64_t file_id, uint64_t file_size);
-/* No reader can reach it any more. */
+/* Another holder of the same handle: a table that only changes its level keeps what is in memory.
+ */
+struct table *table_share(struct table *t);
+/* The last holder closes it: no reader can reach it any more. */
 void table_free(struct table *t);
 
 /* Opens the file now, if it is not: header, footer, properties, index, filter. A damaged or unknown
@@ -58,6 +63,10 @@ tamiz_status table_load(struct op *op, struct table *t);
 enum table_verdict { TABLE_NO, TABLE_MAYBE, TABLE_NO_FILTER };
 tamiz_status table_ask(struct op *op, struct table *t, const struct lookup *lookup,
                        const struct table_read *how, enum table_verdict *verdict);
+
+bool table_is_loaded(const struct table *t);
+/* Which data block could have the key, from memory. false: none, or the table is not loaded. */
+bool table_locate(const struct table *t, struct slice key, uint32_t *block);
 
 /* Starts fetching the filter's lines for this lookup, if the table is loaded. */
 void table_prefetch(const struct table *t, const struct lookup *lookup);
@@ -78,6 +87,9 @@ tamiz_status table_get(struct op *op, struct table *t, const struct lookup *look
  * lives until then; all inside one epoch.
  */
 struct table_wait {
+    bool impatient; /* in: the caller has other reads under way, and must end those before it may
+                       wait for one more open file */
+    bool starved;   /* out: it would have had to; to be asked again later */
     struct file_request request;
     uint64_t nanoseconds; /* that the read took; 0: not measured */
     struct table *table;

@@ -15,7 +15,7 @@ struct table_loaded {
     uint64_t seq_max;
     struct index *index;
     cache_place *places; /* one a data block */
-    struct file *file;
+    struct file *file;   /* while it is being loaded; NULL afterwards */
     uint64_t file_id;
     uint64_t file_size;
     char filter_name[16]; /* "" where there is none in use */
@@ -30,17 +30,18 @@ struct table_loaded {
 
 struct table {
     _Atomic(struct table_loaded *) loaded; /* NULL until the first use */
+    _Atomic uint32_t holders;
     const struct table_world *world;
     uint64_t number;
     uint64_t file_id, file_size; /* as expected */
     char *path;
-    struct mutex loading; /* held by who loads */
+    struct pooled_file file; /* acquired for each read of the device */
+    struct mutex loading;    /* held by who loads */
 };
 
 /* The file is opened where it is not: table_load.c. Owned by the caller on success. */
-tamiz_status table_loaded_open(struct op *op, const struct table *t, struct table_loaded **loaded);
-/* The status of closing the file is of no use to anybody: nothing was written. */
-void table_loaded_close(struct op *op, const struct table *t, struct table_loaded *l);
+tamiz_status table_loaded_open(struct op *op, struct table *t, struct table_loaded **loaded);
+void table_loaded_close(const struct table *t, struct table_loaded *l);
 
 static inline struct table_loaded *table_loaded_of(const struct table *t)
 {

@@ -98,7 +98,13 @@ static tamiz_status device_read(struct table_iter *it, uint64_t offset, void *bu
     struct op *op = it->base.op;
     const tamiz_env *env = it->table->world->env;
     const uint64_t started = op->trace ? env_monotonic_ns(env) : 0;
-    const tamiz_status st = file_read(op, it->loaded->file, it->how.purpose, offset, buffer, size);
+    struct file_pool *files = it->table->world->files;
+    struct file *file;
+    tamiz_status st = file_pool_acquire(op, files, &it->table->file, &file);
+    if (st != TAMIZ_OK)
+        return st;
+    st = file_read(op, file, it->how.purpose, offset, buffer, size);
+    file_pool_release(files, &it->table->file);
     *nanoseconds = op->trace ? env_monotonic_ns(env) - started : 0;
     if (st == TAMIZ_OK && !compacting(it))
         counter_add(&table_level(op, &it->how)->device_read_bytes, size);

@@ -18,11 +18,9 @@ struct tail {
     uint64_t offset;
 };
 
-static tamiz_status open_file(struct op *op, const struct table *t, struct table_loaded *l)
+static tamiz_status check_size(struct op *op, const struct table *t, struct table_loaded *l)
 {
-    const int flags = TAMIZ_OPEN_READ | (t->world->direct_io ? TAMIZ_OPEN_DIRECT : 0);
     tamiz_status st;
-    TRY(file_open(op, t->world->env, t->path, flags, &l->file));
     TRY(file_size(op, l->file, &l->file_size));
     if (t->file_size && t->file_size != l->file_size)
         TRY(op_fail(op, TAMIZ_CORRUPTION, "%s: offset 0: expected a file of %llu bytes, found %llu",
@@ -221,7 +219,7 @@ static void tell_events(const struct table *t, const struct table_loaded *l)
 
 /* ---- all of it ---- */
 
-void table_loaded_close(struct op *op, const struct table *t, struct table_loaded *l)
+void table_loaded_close(const struct table *t, struct table_loaded *l)
 {
     if (!l)
         return;
@@ -233,11 +231,10 @@ void table_loaded_close(struct op *op, const struct table *t, struct table_loade
     drop_filter(t, l);
     index_free(l->index);
     buf_free(&l->properties_bytes);
-    (void)file_close(op, l->file);
     mem_free(alloc, l, sizeof *l);
 }
 
-tamiz_status table_loaded_open(struct op *op, const struct table *t, struct table_loaded **loaded)
+tamiz_status table_loaded_open(struct op *op, struct table *t, struct table_loaded **loaded)
 {
     const struct alloc *alloc = t->world->alloc;
     struct tail tail = {buf_init(alloc), 0};
@@ -247,17 +244,23 @@ tamiz_status table_loaded_open(struct op *op, const struct table *t, struct tabl
     if (!l)
         return op_fail_memory(op);
     l->properties_bytes = buf_init(alloc);
-    TRY(open_file(op, t, l));
+    TRY(file_pool_acquire(op, t->world->files, &t->file, &l->file));
+    TRY(check_size(op, t, l));
     TRY(read_header(op, t, l));
     TRY(read_tail(op, t, l, &tail, &footer));
     TRY(load_properties(op, t, l, &tail, &footer));
     TRY(load_index(op, t, l, &tail, &footer));
     TRY(load_filter(op, t, l, footer.filter));
     tell_events(t, l);
-    *loaded = l;
-    l = NULL;
 done:
+    if (l->file)
+        file_pool_release(t->world->files, &t->file);
+    l->file = NULL;
+    if (st == TAMIZ_OK) {
+        *loaded = l;
+        l = NULL;
+    }
     buf_free(&tail.bytes);
-    table_loaded_close(op, t, l);
+    table_loaded_close(t, l);
     return st;
 }

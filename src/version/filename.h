@@ -25,8 +25,10 @@ enum file_kind {
 };
 
 enum { FILE_NAME_MAX = 48 };
+#define FILE_NUMBER_END (UINT64_C(1) << 62) /* numbers are 1 to below this */
 
-/* FILE_OTHER: not one of ours, never touched. */
+/* Exactly what filename_format writes. FILE_OTHER: not one of ours, never touched. *number is 0
+ * where the kind has none. */
 enum file_kind filename_parse(const char *name, uint64_t *number);
 /* "000012.sst" into `out` of FILE_NAME_MAX bytes. */
 void filename_format(enum file_kind kind, uint64_t number, char *out);

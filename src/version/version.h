@@ -17,19 +17,22 @@
 struct table_meta {
     _Atomic uint32_t refs;
     uint64_t number, file_id, file_size;
+    uint64_t keyspace; /* whose table it is; 0: the default one, the only one so far */
     uint32_t level;
     uint64_t run; /* which run of the level: larger is newer */
     uint64_t entries, keys, tombstones, seq_min, seq_max, filter_bytes;
     struct slice smallest, largest; /* user keys, both inclusive; owned */
-    struct table *table;            /* NULL until version_build attaches it */
+    struct table *table;            /* owned share; NULL until version_attach */
 };
 
 struct run {
     uint32_t level;
     uint64_t id;
     uint32_t count;
-    struct table_meta **tables; /* in key order */
-    uint64_t *largest8; /* first 8 bytes of each table's largest key, big-endian: searched first */
+    /* In key order; and the first 8 bytes of each table's largest key, big-endian, which are
+     * searched first. Both borrowed from the version. */
+    struct table_meta **tables;
+    uint64_t *largest8;
     uint64_t bytes;
 };
 
@@ -38,16 +41,21 @@ struct version {
     const struct alloc *alloc;
     uint32_t run_count;
     struct run *runs; /* newest first: by level ascending, then id descending */
+    /* All runs' tables one behind the other, in the order of the runs. Owned, room for `room`. */
+    uint32_t table_count, room;
+    struct table_meta **tables;
+    uint64_t *largest8;
     uint64_t level_bytes[TAMIZ_LEVELS];
     uint32_t level_tables[TAMIZ_LEVELS];
     uint32_t level_runs[TAMIZ_LEVELS];
 };
 
-/* A table_meta with one reference; keys are copied. NULL: memory is out. */
+/* A table_meta with one reference and no handle; keys are copied. NULL: memory is out, recorded. */
 struct table_meta *table_meta_new(struct op *op, const struct alloc *alloc,
                                   const struct table_meta *from);
 void table_meta_ref(struct table_meta *m);
-/* The last reference closes the table handle. */
+/* The last reference closes the table handle: no reader can reach it any more, for versions are let
+ * go only after the epoch of the last reader has passed. NULL is fine. */
 void table_meta_unref(const struct alloc *alloc, struct table_meta *m);
 
 /* One change: tables out by number, tables in. */
@@ -58,12 +66,15 @@ struct version_edit {
     size_t added_count;
 };
 
-/* `base` NULL: an empty store. Checks that tables of one run do not overlap, that removed ones
- * exist and added numbers are new: TAMIZ_CORRUPTION. The result has one reference. */
+/* `base` NULL: an empty store. Removals come first, so that a table may be removed and added again
+ * at another level. Checks that tables of one run do not overlap, that removed ones exist, added
+ * numbers are new, levels below TAMIZ_LEVELS and smallest keys not above largest: TAMIZ_CORRUPTION
+ * with words that lack the file. A table of another keyspace than 0: TAMIZ_NOT_SUPPORTED. The
+ * result has one reference; *result is NULL on failure. */
 tamiz_status version_apply(struct op *op, const struct alloc *alloc, const struct version *base,
                            const struct version_edit *edit, struct version **result);
 void version_ref(struct version *v);
-void version_unref(struct version *v);
+void version_unref(struct version *v); /* NULL is fine */
 
 /* The only table of `run` that can have `key`, or NULL. `key8` is slice_prefix8(key, 0). */
 struct table_meta *run_find(const struct run *run, struct slice key, uint64_t key8);
@@ -72,7 +83,8 @@ uint32_t run_lower_bound(const struct run *run, struct slice key, uint64_t key8)
 /* Table by number, or NULL. */
 struct table_meta *version_table(const struct version *v, uint64_t number);
 
-/* A run as one ordered iterator: opens one table at a time. The version outlives it. */
+/* A run as one ordered iterator: opens one table at a time. The version outlives it, `how` is
+ * copied. NULL: memory is out, recorded. */
 struct iter *run_iter(struct op *op, const struct run *run, const struct table_read *how);
 
 #endif

@@ -11,11 +11,13 @@
 #include <string.h>
 
 #include "env/env.h"
+#include "tamiz/env_sim.h"
 
 struct world {
     const char *name;
     const tamiz_env *env;
     tamiz_env *owned;
+    tamiz_env_sim *sim;
     char root[64];
     struct test_op t;
 };
@@ -55,6 +57,28 @@ static int memory_teardown(void **state)
 {
     struct world *w = *state;
     tamiz_env_memory_free(w->owned);
+    free(w);
+    return 0;
+}
+
+static int sim_setup(void **state)
+{
+    struct world *w = calloc(1, sizeof *w);
+    test_op_init(&w->t);
+    w->name = "sim";
+    w->sim = tamiz_env_sim_new(1);
+    w->env = tamiz_env_sim_env(w->sim);
+    (void)snprintf(w->root, sizeof w->root, "/root");
+    assert_status(&w->t.op, env_make_directory(&w->t.op, w->env, w->root), TAMIZ_OK);
+    *state = w;
+    return 0;
+}
+
+static int sim_teardown(void **state)
+{
+    struct world *w = *state;
+    assert_int_equal(tamiz_env_sim_files_open(w->sim), 0);
+    tamiz_env_sim_free(w->sim);
     free(w);
     return 0;
 }
@@ -504,6 +528,6 @@ static void clocks_and_randomness_move(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {LAWS(posix), LAWS(memory)};
+    const struct CMUnitTest tests[] = {LAWS(posix), LAWS(memory), LAWS(sim)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,6 +38,9 @@ struct fail_env {
     size_t short_write; /* bytes of the failing write that reach the file */
     int seen;           /* calls counted so far */
     int fired;
+    /* Told of each sync that succeeded; NULL: nobody asks. */
+    void (*synced)(struct fail_env *f, void *file);
+    void (*synced_directory)(struct fail_env *f, const char *path);
 };
 
 static inline bool fail_now(struct fail_env *f, enum fail_kind kind)
@@ -65,12 +68,13 @@ static inline int fail_open(void *ctx, const char *path, int flags, void **file)
     struct fail_env *f = (struct fail_env *)ctx;
     if (fail_now(f, FAIL_OPEN)) {
         *file = NULL;
-        if (f->after && f->inner->ops->open(f->inner->ctx, path, flags, file) == 0)
+        if (f->after &&
+            f->inner->ops->open(f->inner->ctx, path, flags | TAMIZ_OPEN_READ, file) == 0)
             (void)f->inner->ops->close(f->inner->ctx, *file);
         *file = NULL;
         return f->error;
     }
-    return f->inner->ops->open(f->inner->ctx, path, flags, file);
+    return f->inner->ops->open(f->inner->ctx, path, flags | TAMIZ_OPEN_READ, file);
 }
 
 static inline int64_t fail_read(void *ctx, void *file, uint64_t offset, void *buffer, size_t size)
@@ -95,7 +99,12 @@ static inline int fail_write(void *ctx, void *file, uint64_t offset, const void 
 
 static inline int fail_sync(void *ctx, void *file)
 {
-    FAIL_CALL(FAIL_SYNC, in->sync(f->inner->ctx, file));
+    struct fail_env *f = (struct fail_env *)ctx;
+    const bool now = fail_now(f, FAIL_SYNC);
+    const int result = now && !f->after ? f->error : f->inner->ops->sync(f->inner->ctx, file);
+    if (result == 0 && f->synced)
+        f->synced(f, file);
+    return now && !result ? f->error : result;
 }
 
 static inline int fail_truncate(void *ctx, void *file, uint64_t size)
@@ -120,7 +129,13 @@ static inline int fail_remove(void *ctx, const char *path)
 
 static inline int fail_sync_directory(void *ctx, const char *path)
 {
-    FAIL_CALL(FAIL_SYNC_DIRECTORY, in->sync_directory(f->inner->ctx, path));
+    struct fail_env *f = (struct fail_env *)ctx;
+    const bool now = fail_now(f, FAIL_SYNC_DIRECTORY);
+    const int result =
+        now && !f->after ? f->error : f->inner->ops->sync_directory(f->inner->ctx, path);
+    if (result == 0 && f->synced_directory)
+        f->synced_directory(f, path);
+    return now && !result ? f->error : result;
 }
 
 static inline int fail_list(void *ctx, const char *path,

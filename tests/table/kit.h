@@ -106,6 +106,7 @@ struct kit {
     tamiz_env *env;
     struct epoch epoch;
     struct cache *cache;
+    struct file_pool files;
     struct table_world world;
     unsigned events[TAMIZ_EVENT_NOTE + 1];
 };
@@ -125,7 +126,9 @@ static inline void kit_make(struct kit *k, size_t cache_bytes)
     assert_status(&k->t.op, epoch_init(&k->t.op, &k->epoch, &alloc_libc), TAMIZ_OK);
     k->cache = cache_new(&alloc_libc, &k->epoch, cache_bytes);
     assert_non_null(k->cache);
+    assert_status(&k->t.op, file_pool_init(&k->t.op, &k->files, k->env, 4), TAMIZ_OK);
     k->world = (struct table_world){.env = k->env,
+                                    .files = &k->files,
                                     .alloc = &alloc_libc,
                                     .epoch = &k->epoch,
                                     .cache = k->cache,
@@ -137,6 +140,7 @@ static inline void kit_free(struct kit *k)
 {
     cache_free(k->cache);
     epoch_free(&k->epoch);
+    file_pool_free(&k->files);
     tamiz_env_memory_free(k->env);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "table/table.h"
 
+#include "base/checksum.h"
 #include "kit.h"
 
 /* What holds for every table holds for each of these. */
@@ -228,7 +229,7 @@ static void a_get_in_two_halves_answers_like_one(void **state)
             enum { MANY = 16 };
             struct version v[MANY];
             struct lookup lookups[MANY];
-            struct table_wait waits[MANY];
+            struct table_wait waits[MANY] = {0};
             struct file_request requests[MANY];
             struct cached_block *pinned[MANY] = {NULL};
             uint64_t stamps[MANY];
@@ -459,11 +460,20 @@ static void a_newer_format_is_not_supported_by_name(void **state)
     setting_make(&s, &random, &shapes[0], 100, 50);
     struct buf bytes;
     kit_read_file(&s.k, "t.sst", &bytes);
-    const size_t places[] = {8, bytes.size - 20};
-    for (size_t i = 0; i < 2; i++) {
-        store_u32(bytes.data + places[i], 2);
+    uint8_t *footer = bytes.data + bytes.size - TABLE_FOOTER_SIZE;
+    for (int which = 0; which < 2; which++) {
+        /* A whole one, with its checksum; a damaged version number is damage. */
+        if (which) {
+            store_u32(bytes.data + 8, 1);
+            store_u64(bytes.data + 32, checksum(0x1234, 0, slice_of(bytes.data, 32)));
+            store_u32(footer + 76, 2);
+            store_u64(footer + 80,
+                      checksum(0x1234, bytes.size - TABLE_FOOTER_SIZE, slice_of(footer, 80)));
+        } else {
+            store_u32(bytes.data + 8, 2);
+            store_u64(bytes.data + 32, checksum(0x1234, 0, slice_of(bytes.data, 32)));
+        }
         kit_write_file(&s.k, "new.sst", bytes.data, bytes.size);
-        store_u32(bytes.data + places[i], 1);
         struct table *t = kit_table(&s.k, "new.sst");
         assert_int_equal(table_load(&s.k.t.op, t), TAMIZ_NOT_SUPPORTED);
         assert_non_null(strstr(s.k.t.op.text, "new.sst"));

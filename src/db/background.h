@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Background work is jobs: flush a sealed memtable, merge tables, remove what nobody reads. Real
+ * threads take them, or, with threads=0, the calls and tamiz_step() do, through the same functions.
+ *
+ * A job that fails changes nothing: its files are removed, its error stands (tamiz_health) and it
+ * is tried again later, since space may return. Only a merge that met damaged data is not repeated
+ * by itself.
+ */
+#ifndef TAMIZ_DB_BACKGROUND_H
+#define TAMIZ_DB_BACKGROUND_H
+
+#include "db/view.h"
+
+/* Does one job if there is one; false: there was none. No lock held. */
+bool background_step(struct store *s);
+/* Does jobs until there are none that can be done. */
+void background_run(struct store *s);
+/* Is there a job that could be done now? */
+bool background_pending(struct store *s);
+
+tamiz_status background_start(struct op *op, struct store *s);
+/* Cancels what runs and waits for the threads. */
+void background_stop(struct store *s);
+
+/* Seals and flushes everything that was acknowledged before the call. */
+tamiz_status db_flush(struct op *op, struct tamiz *db);
+/* Merges a picked job; the busy set has its tables already. */
+tamiz_status db_merge(struct op *op, struct tamiz *db, struct version *base, struct job *j);
+tamiz_status db_compact_range(struct op *op, struct tamiz *db, struct slice from, struct slice to,
+                              bool to_unbounded);
+tamiz_status db_compact_table(struct op *op, struct tamiz *db, uint32_t level, size_t index);
+
+/* Writes one sealed memtable as a run of level 0 and makes it part of the tree. `keep_from`: logs
+ * below are not needed afterwards. */
+tamiz_status flush_memtable(struct op *op, struct tamiz *db, struct mem_ref *m, uint64_t keep_from);
+
+/* store->mutex held. */
+struct pick_options pick_options_of(const struct store *s);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+#include "db/install.h"
+
+#include <assert.h>
+
+/* The view after: without `flushed`, over `version`. mutex held. */
+static struct view *view_after(struct op *op, struct tamiz *db, struct version *version,
+                               const struct mem_ref *flushed)
+{
+    struct store *s = db->store;
+    const struct view *now = atomic_load_explicit(&db->view, memory_order_relaxed);
+    struct mem_ref **list = mem_new_array(&s->alloc, now->memtable_count, sizeof(struct mem_ref *));
+    if (!list) {
+        op_fail_memory(op);
+        return NULL;
+    }
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < now->memtable_count; i++)
+        if (now->memtables[i] != flushed)
+            list[count++] = now->memtables[i];
+    struct view *next = view_new(op, s, list, count, version);
+    mem_free(&s->alloc, list, now->memtable_count * sizeof *list);
+    return next;
+}
+
+/* Remembers removed tables until nobody reads them. The references are taken before anything
+ * becomes durable. */
+static tamiz_status obsolete_collect(struct op *op, struct store *s, const struct version *base,
+                                     const struct version_edit *edit, struct obsolete **list)
+{
+    for (size_t i = 0; i < edit->removed_count; i++) {
+        bool moved = false;
+        for (size_t k = 0; k < edit->added_count; k++)
+            moved |= edit->added[k]->number == edit->removed[i];
+        struct table_meta *meta = version_table(base, edit->removed[i]);
+        if (moved || !meta)
+            continue; /* a moved table keeps its file; version_apply refuses unknown ones */
+        struct obsolete *o = mem_new(&s->alloc, sizeof *o);
+        if (!o)
+            return op_fail_memory(op);
+        table_meta_ref(meta);
+        *o = (struct obsolete){meta, *list};
+        *list = o;
+    }
+    return TAMIZ_OK;
+}
+
+static void obsolete_free(struct store *s, struct obsolete *list)
+{
+    while (list) {
+        struct obsolete *next = list->next;
+        table_meta_unref(&s->alloc, list->meta);
+        mem_free(&s->alloc, list, sizeof *list);
+        list = next;
+    }
+}
+
+static void obsolete_join(struct store *s, struct obsolete *list)
+{
+    while (list) {
+        struct obsolete *next = list->next;
+        list->next = s->obsolete;
+        s->obsolete = list;
+        list = next;
+    }
+}
+
+tamiz_status install(struct op *op, struct tamiz *db, const struct version_edit *edit,
+                     struct mem_ref *flushed, uint64_t log_number)
+{
+    struct store *s = db->store;
+    struct version *version = NULL;
+    struct view *view = NULL;
+    struct obsolete *obsolete = NULL;
+    tamiz_status st = TAMIZ_OK;
+    mutex_lock(&s->install_mutex);
+    struct manifest_state after = s->state;
+    struct manifest_edit record = {.tables = *edit};
+    TRY(obsolete_collect(op, s, s->state.version, edit, &obsolete));
+    TRY(version_apply(op, &s->alloc, s->state.version, edit, &version));
+    TRY(version_attach(op, version, &s->world, s->directory));
+    after.version = version;
+    if (log_number) {
+        record.has_log_number = true;
+        record.log_number = after.log_number = log_number;
+    }
+    record.has_next_file = record.has_last_seq = record.has_next_run = true;
+    record.next_file = after.next_file = atomic_load_explicit(&s->next_file, memory_order_relaxed);
+    record.last_seq = after.last_seq = atomic_load_explicit(&s->seq, memory_order_relaxed);
+    record.next_run = after.next_run;
+    st = manifest_write(op, &s->manifest, &record, &after);
+    if (after.next_file >
+        atomic_load_explicit(&s->next_file,
+                             memory_order_relaxed)) /* a new manifest took a number */
+        atomic_store_explicit(&s->next_file, after.next_file, memory_order_relaxed);
+    TRY(st);
+
+    mutex_lock(&s->mutex);
+    view = view_after(op, db, version, flushed);
+    if (view) {
+        struct version *old = s->state.version;
+        s->state = after;
+        version = old;
+        view_publish(db, view);
+        obsolete_join(s, obsolete);
+        obsolete = NULL;
+    } else {
+        /* Durable, but not shown: the readers' picture still has all files it needs, and so does
+         * the next open. */
+        st = TAMIZ_OUT_OF_MEMORY;
+        s->write_error = true;
+    }
+    mutex_unlock(&s->mutex);
+done:
+    obsolete_free(s, obsolete);
+    version_unref(version);
+    mutex_unlock(&s->install_mutex);
+    return st;
+}
+
+void discard_tables(struct op *op, struct store *s, struct buf *tables)
+{
+    struct table_meta **list = (struct table_meta **)(void *)tables->data;
+    const size_t n = tables->size / sizeof *list;
+    for (size_t i = 0; i < n; i++) {
+        char *path = s->manifest.unsettled ? NULL : store_path(op, s, FILE_TABLE, list[i]->number);
+        if (path) {
+            struct op quiet;
+            op_init(&quiet, &s->alloc, op->count);
+            (void)env_remove(&quiet, s->env, path);
+        }
+        mem_free_text(&s->alloc, path);
+        table_meta_unref(&s->alloc, list[i]);
+    }
+    buf_clear(tables);
+}
+
+/* One obsolete table that nobody but the list refers to, taken off the list; NULL: none. mutex
+ * held. */
+static struct obsolete *obsolete_take(struct store *s)
+{
+    for (struct obsolete **at = &s->obsolete; *at; at = &(*at)->next) {
+        struct obsolete *o = *at;
+        if (atomic_load_explicit(&o->meta->refs, memory_order_acquire) == 1) {
+            *at = o->next;
+            return o;
+        }
+    }
+    return NULL;
+}
+
+void store_collect(struct store *s)
+{
+    (void)epoch_reclaim(&s->epoch);
+    for (;;) {
+        mutex_lock(&s->mutex);
+        struct obsolete *o = s->manifest.unsettled ? NULL : obsolete_take(s);
+        mutex_unlock(&s->mutex);
+        if (!o)
+            return;
+        struct counters nowhere = {0};
+        struct op op;
+        op_init(&op, &s->alloc, &nowhere);
+        const uint64_t number = o->meta->number;
+        char *path = store_path(&op, s, FILE_TABLE, number);
+        o->next = NULL;
+        obsolete_free(s, o); /* closes the file before its name goes */
+        if (path && env_remove(&op, s->env, path) == TAMIZ_OK)
+            store_event(s, TAMIZ_EVENT_FILE_DELETED, "%s", path);
+        mem_free_text(&s->alloc,
+                      path); /* a file that can't be removed now is garbage for the next open */
+    }
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Many keys at once. All of them see one view. Keys go through in chunks, and a chunk in rounds:
+ * first every filter of every key is asked, in one loop behind the fetches of their lines; then
+ * each key goes on to the first table that may have it, and whatever must come from the device is
+ * read together. A key whose read was wasted is in the next round with its next table. Two keys
+ * that want the same block read it once.
+ */
+#include <stdlib.h>
+
+#include "db/get.h"
+#include "db/read_options.h"
+
+enum { CHUNK = 64, PAIRS = 1024 };
+
+/* A table that may have a key. */
+struct pair {
+    struct table *table;
+    int level;
+    bool asked; /* a filter said maybe; else it has none, or was not asked */
+};
+
+struct pending {
+    size_t index; /* in the caller's arrays                   */
+    struct lookup lookup;
+    uint32_t next, end; /* its pairs, newest table first          */
+    bool waits;         /* a read is under way                      */
+};
+
+struct multi {
+    struct op *op;
+    struct tamiz *db;
+    const tamiz_read_options *options;
+    void **values;
+    size_t *value_sizes;
+    tamiz_status *statuses;
+    const struct view *view;
+    struct pending keys[CHUNK];
+    uint32_t count;
+    struct pair pairs[PAIRS];
+    struct table_wait waits[CHUNK];
+    uint32_t waiting[CHUNK]; /* which key each wait is for */
+    struct file_request requests[CHUNK];
+};
+
+/* ---- answers ---- */
+
+static void answer(struct multi *m, const struct pending *p, tamiz_status st, uint64_t stamp,
+                   struct slice value)
+{
+    const bool found = st == TAMIZ_OK && stamp_kind(stamp) != KIND_DELETE;
+    if (st == TAMIZ_OK && !found)
+        st = TAMIZ_NOT_FOUND;
+    if (found) {
+        void *copy = mem_handout(m->op->alloc, value.size);
+        if (!copy) {
+            st = op_fail_memory(m->op);
+        } else {
+            if (value.size)
+                memcpy(copy, value.data, value.size);
+            m->values[p->index] = copy;
+            m->value_sizes[p->index] = value.size;
+            counter_add(&m->op->count->gets_found, 1);
+        }
+    }
+    m->statuses[p->index] = st;
+}
+
+/* Removes key `i` from the chunk by moving the last one into its place. */
+static void settle(struct multi *m, uint32_t i)
+{
+    m->keys[i] = m->keys[--m->count];
+}
+
+/* ---- memtables and filters ---- */
+
+static void search_memtables(struct multi *m)
+{
+    for (uint32_t i = 0; i < m->count; i++)
+        for (uint32_t k = 0; k < m->view->memtable_count; k++)
+            memtable_prefetch(m->view->memtables[k]->memtable, m->keys[i].lookup.hash);
+    for (uint32_t i = 0; i < m->count;) {
+        uint64_t stamp = 0;
+        struct slice value = {0};
+        tamiz_status st = TAMIZ_NOT_FOUND;
+        for (uint32_t k = 0; st == TAMIZ_NOT_FOUND && k < m->view->memtable_count; k++)
+            st = memtable_get(m->op, m->view->memtables[k]->memtable, &m->keys[i].lookup, &stamp,
+                              &value);
+        if (st == TAMIZ_NOT_FOUND) {
+            i++;
+            continue;
+        }
+        counter_add(&m->op->count->memtable_hits, 1);
+        answer(m, &m->keys[i], st, stamp, value);
+        settle(m, i);
+    }
+}
+
+/* Every run's table for every key, their filters' lines on the way. */
+static void find_pairs(struct multi *m)
+{
+    const struct version *v = m->view->version;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < m->count; i++) {
+        struct pending *p = &m->keys[i];
+        const uint64_t key8 = slice_prefix8(p->lookup.key, 0);
+        p->next = n;
+        for (uint32_t r = 0; r < v->run_count; r++) {
+            const struct table_meta *meta = run_find(&v->runs[r], p->lookup.key, key8);
+            if (!meta)
+                continue;
+            m->pairs[n++] = (struct pair){meta->table, (int)v->runs[r].level, false};
+            if (m->options->use_filters)
+                table_prefetch(meta->table, &p->lookup);
+        }
+        p->end = n;
+    }
+}
+
+/* Asks all filters; keeps, of each key's pairs, those that may have it. An error is the key's
+ * answer. */
+static void ask_filters(struct multi *m)
+{
+    for (uint32_t i = 0; i < m->count;) {
+        struct pending *p = &m->keys[i];
+        struct table_read how = read_options_table(m->options);
+        uint32_t kept = p->next;
+        tamiz_status st = TAMIZ_OK;
+        for (uint32_t k = p->next; st == TAMIZ_OK && k < p->end; k++) {
+            enum table_verdict verdict = TABLE_NO_FILTER;
+            how.level = m->pairs[k].level;
+            st = table_ask(m->op, m->pairs[k].table, &p->lookup, &how, &verdict);
+            m->pairs[k].asked = true;
+            if (verdict != TABLE_NO)
+                m->pairs[kept++] = m->pairs[k];
+        }
+        p->end = kept;
+        if (st == TAMIZ_OK && kept > p->next) {
+            i++;
+            continue;
+        }
+        answer(m, p, st == TAMIZ_OK ? TAMIZ_NOT_FOUND : st, 0, (struct slice){0});
+        settle(m, i);
+    }
+}
+
+/* ---- rounds ---- */
+
+static bool already_read(const struct multi *m, uint32_t waits, const struct table_wait *w)
+{
+    for (uint32_t i = 0; i < waits; i++)
+        if (m->waits[i].table == w->table && m->waits[i].block == w->block)
+            return true;
+    return false;
+}
+
+/* Takes one key as far as memory goes. true: it is answered. Else it waits for a read (*waits
+ * grew), or, where another key reads the same block, for the next round. */
+static bool advance(struct multi *m, uint32_t i, uint32_t *waits)
+{
+    struct pending *p = &m->keys[i];
+    uint64_t stamp = 0;
+    struct slice value = {0};
+    tamiz_status st = TAMIZ_NOT_FOUND;
+    while (st == TAMIZ_NOT_FOUND && p->next < p->end) {
+        const struct pair *pair = &m->pairs[p->next];
+        struct table_wait *w = &m->waits[*waits];
+        uint32_t block;
+        struct table_read how = read_options_table(m->options);
+        how.level = pair->level;
+        how.asked = pair->asked;
+        w->request.file = NULL;
+        w->table = pair->table;
+        w->impatient = *waits > 0;
+        if (table_locate(pair->table, p->lookup.key, &block)) {
+            w->block = block;
+            if (already_read(m, *waits, w))
+                return false;
+        }
+        st = table_get_begin(m->op, pair->table, &p->lookup, &how, &stamp, &value, w);
+        if (w->starved)
+            return false; /* the reads under way first */
+        if (w->request.file) {
+            m->requests[*waits] = w->request;
+            m->waiting[(*waits)++] = i;
+            p->waits = true;
+            return false;
+        }
+        p->next += st == TAMIZ_NOT_FOUND;
+    }
+    answer(m, p, st, stamp, value);
+    return true;
+}
+
+static void read_together(struct multi *m, uint32_t waits)
+{
+    file_read_many(m->op, IO_DATA, m->requests, waits);
+    for (uint32_t i = 0; i < waits; i++) {
+        struct pending *p = &m->keys[m->waiting[i]];
+        struct cached_block *pinned = NULL;
+        uint64_t stamp = 0;
+        struct slice value = {0};
+        m->waits[i].request.status = m->requests[i].status;
+        const tamiz_status st = table_get_end(m->op, &m->waits[i], &stamp, &value, &pinned);
+        if (st == TAMIZ_NOT_FOUND) {
+            p->next++;
+            p->waits = false; /* on to its next table, in the next round */
+        } else {
+            answer(m, p, st, stamp, value);
+            p->next = p->end = 0; /* answered: removed below */
+        }
+        cached_block_unpin(pinned);
+    }
+}
+
+static void run_rounds(struct multi *m)
+{
+    while (m->count) {
+        uint32_t waits = 0;
+        for (uint32_t i = 0; i < m->count;)
+            if (advance(m, i, &waits))
+                settle(m, i);
+            else
+                i++;
+        if (waits)
+            read_together(m, waits);
+        for (uint32_t i = 0; i < m->count;)
+            if (m->keys[i].waits)
+                settle(m, i);
+            else
+                i++;
+    }
+}
+
+/* ---- the call ---- */
+
+static void run_chunk(struct multi *m, const void *const keys[], const size_t key_sizes[],
+                      const size_t *order, size_t n, uint64_t seq)
+{
+    m->count = (uint32_t)n;
+    for (uint32_t i = 0; i < n; i++) {
+        const size_t at = order[i];
+        m->keys[i] = (struct pending){
+            .index = at, .lookup = lookup_make(slice_of(keys[at], key_sizes[at]), seq)};
+        counter_add(&m->op->count->gets, 1);
+    }
+    search_memtables(m);
+    find_pairs(m);
+    if (m->options->use_filters)
+        ask_filters(m);
+    run_rounds(m);
+}
+
+struct sort_key {
+    struct slice key;
+    size_t index;
+};
+
+static int compare_keys(const void *a, const void *b)
+{
+    const struct sort_key *x = a, *y = b;
+    return slice_compare(x->key, y->key);
+}
+
+/* Indexes of the keys in key order, so that those of one block meet in one chunk. */
+static size_t *key_order(struct op *op, size_t n, const void *const keys[],
+                         const size_t key_sizes[])
+{
+    struct sort_key *sorted = mem_new_array(op->alloc, n, sizeof *sorted);
+    size_t *order = mem_new_array(op->alloc, n, sizeof *order);
+    if (sorted && order) {
+        for (size_t i = 0; i < n; i++)
+            sorted[i] = (struct sort_key){slice_of(keys[i], key_sizes[i]), i};
+        qsort(sorted, n, sizeof *sorted, compare_keys);
+        for (size_t i = 0; i < n; i++)
+            order[i] = sorted[i].index;
+    } else {
+        mem_free(op->alloc, order, n * sizeof *order);
+        order = NULL;
+    }
+    mem_free(op->alloc, sorted, n * sizeof *sorted);
+    return order;
+}
+
+tamiz_status db_multi_get(struct op *op, struct tamiz *db, size_t n, const void *const keys[],
+                          const size_t key_sizes[], void *values[], size_t value_sizes[],
+                          tamiz_status statuses[], const tamiz_read_options *options)
+{
+    uint64_t seq;
+    const struct view *view = view_borrow(db, &seq);
+    seq = read_options_seq(options, seq);
+    const uint32_t runs = view->version->run_count;
+    const size_t chunk = runs > PAIRS ? 0 : runs * CHUNK > PAIRS ? PAIRS / runs : CHUNK;
+    size_t *order = key_order(op, n, keys, key_sizes);
+    struct multi *m = chunk ? mem_new(op->alloc, sizeof *m) : NULL;
+    tamiz_status st = TAMIZ_OK;
+    if (!order || !m) {
+        st = order ? op_fail(op, TAMIZ_NOT_SUPPORTED, "more than %d runs", PAIRS)
+                   : op_fail_memory(op);
+        goto done;
+    }
+    m->op = op;
+    m->db = db;
+    m->options = options;
+    m->values = values;
+    m->value_sizes = value_sizes;
+    m->statuses = statuses;
+    m->view = view;
+    for (size_t at = 0; at < n; at += chunk)
+        run_chunk(m, keys, key_sizes, order + at, n - at < chunk ? n - at : chunk, seq);
+    for (size_t i = 0; i < n && st == TAMIZ_OK; i++)
+        if (statuses[i] < 0)
+            st = statuses[i];
+done:
+    mem_free(op->alloc, m, sizeof *m);
+    mem_free(op->alloc, order, n * sizeof *order);
+    return st;
+}

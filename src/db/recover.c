@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Replay follows one rule: the recovered writes are a prefix of those that were made. A log ends
+ * where the next one begins (records beyond the next log's first sequence are of a group that
+ * failed); a gap between two logs ends the replay, and is damage where the missing writes were
+ * known to be durable.
+ *
+ * Afterwards no old log is left: what was replayed is in a table if it was much, or was written
+ * again to the new log if it was little, so that neither opening often nor crashing often lets
+ * files grow.
+ */
+#include "db/recover.h"
+
+#include <stdlib.h>
+
+#include "db/background.h"
+#include "db/install.h"
+#include "db/write.h"
+
+enum { REWRITE_MAX = 256 << 10 }; /* replayed bytes up to which the new log takes them over */
+
+/* ---- what is there ---- */
+
+struct found_files {
+    struct buf logs;   /* u64 numbers */
+    struct buf tables; /* u64 numbers */
+    uint64_t largest;  /* of any of our files */
+};
+
+static void see_file(void *ctx, const char *name)
+{
+    struct found_files *f = ctx;
+    uint64_t number = 0;
+    const enum file_kind kind = filename_parse(name, &number);
+    if (kind == FILE_LOG)
+        buf_append(&f->logs, &number, sizeof number);
+    else if (kind == FILE_TABLE)
+        buf_append(&f->tables, &number, sizeof number);
+    else if (kind != FILE_MANIFEST)
+        return;
+    if (number > f->largest)
+        f->largest = number;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    uint64_t x, y;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    return (x > y) - (x < y);
+}
+
+static tamiz_status look_around(struct op *op, struct store *s, struct found_files *f)
+{
+    const tamiz_status st = env_list(op, s->env, s->directory, see_file, f);
+    if (st != TAMIZ_OK)
+        return st;
+    if (f->logs.failed || f->tables.failed)
+        return op_fail_memory(op);
+    if (f->logs.size)
+        qsort(f->logs.data, f->logs.size / sizeof(uint64_t), sizeof(uint64_t), compare_numbers);
+    if (f->tables.size)
+        qsort(f->tables.data, f->tables.size / sizeof(uint64_t), sizeof(uint64_t), compare_numbers);
+    return TAMIZ_OK;
+}
+
+/* Every table that the manifest names must be there; one that is missing is named now, not at its
+ * first read. */
+static tamiz_status check_tables(struct op *op, const struct store *s, const struct found_files *f)
+{
+    const struct version *v = s->state.version;
+    for (uint32_t r = 0; r < v->run_count; r++)
+        for (uint32_t i = 0; i < v->runs[r].count; i++) {
+            const uint64_t number = v->runs[r].tables[i]->number;
+            if (!f->tables.size || !bsearch(&number, f->tables.data, f->tables.size / sizeof number,
+                                            sizeof number, compare_numbers))
+                return op_fail(op, TAMIZ_CORRUPTION,
+                               "%s: the manifest names table %06llu.sst, which is missing",
+                               s->directory, (unsigned long long)number);
+        }
+    return TAMIZ_OK;
+}
+
+/* ---- replay ---- */
+
+struct replay {
+    struct store *s;
+    struct mem_ref *memtable;
+    struct buf records; /* bodies of replayed records, each after its u64 size: for the new log */
+    uint64_t next_seq;  /* behind the last write replayed; 0: none yet */
+    uint64_t bytes;
+    bool stopped; /* a tail was torn: nothing after it counts */
+};
+
+/* Applies one record, all of it. */
+static tamiz_status replay_record(struct op *op, struct replay *r, struct slice body,
+                                  uint64_t limit_seq, const char *path)
+{
+    struct batch_reader reader;
+    struct batch_write write;
+    uint64_t first, count;
+    tamiz_status st = batch_open(op, body, &reader, &first, &count);
+    if (st != TAMIZ_OK) {
+        char words[OP_TEXT_MAX];
+        memcpy(words, op->text, sizeof words);
+        op_forgive(op);
+        return op_fail(op, st, "%s: %s", path, words);
+    }
+    if (first + count <= r->next_seq)
+        return TAMIZ_OK; /* a recovery that was cut short wrote it to its new log a second time */
+    if (first < r->next_seq)
+        return op_fail(op, TAMIZ_CORRUPTION,
+                       "%s: a record begins at sequence %llu, expected %llu or more", path,
+                       (unsigned long long)first, (unsigned long long)r->next_seq);
+    if (count && first >= limit_seq)
+        return TAMIZ_OK; /* of a group that failed: the next log begins before it */
+    r->next_seq = first + count;
+    while (st == TAMIZ_OK && batch_next(&reader, &write)) {
+        if (write.keyspace != 0)
+            return op_fail(op, TAMIZ_NOT_SUPPORTED, "%s: a write for keyspace %llu", path,
+                           (unsigned long long)write.keyspace);
+        st = memtable_add(op, r->memtable->memtable, write.key, hash_key(write.key),
+                          stamp_of(write.seq, write.kind), write.value);
+    }
+    if (st == TAMIZ_OK && r->bytes + body.size <= REWRITE_MAX) {
+        buf_u64(&r->records, body.size);
+        buf_slice_append(&r->records, body);
+        if (r->records.failed)
+            st = op_fail_memory(op);
+    }
+    r->bytes += body.size;
+    return st;
+}
+
+/* Sequence at which the log after index `i` begins; SEQ_MAX: it is the last, or the next has no
+ * header. */
+static tamiz_status next_log_first(struct op *op, struct store *s, const uint64_t *numbers,
+                                   size_t n, size_t i, uint64_t *first)
+{
+    *first = SEQ_MAX + 1;
+    for (size_t k = i + 1; k < n; k++) {
+        struct log_reader reader;
+        bool empty = false;
+        char *path = store_path(op, s, FILE_LOG, numbers[k]);
+        if (!path)
+            return TAMIZ_OUT_OF_MEMORY;
+        const tamiz_status st =
+            log_reader_open(op, s->env, &s->alloc, path, LOG_WAL, IO_LOG, &reader, &empty);
+        mem_free_text(&s->alloc, path);
+        if (st != TAMIZ_OK)
+            return st;
+        if (!empty)
+            *first = reader.header.first;
+        log_reader_close(&reader);
+        if (!empty)
+            break;
+    }
+    return TAMIZ_OK;
+}
+
+/* A hole before this log: were the missing writes durable? The same machine run loses nothing that
+ * was written. */
+static tamiz_status judge_gap(struct op *op, struct replay *r, const struct log_reader *log,
+                              const char *path)
+{
+    const uint64_t boot = env_boot_id(r->s->env);
+    if (boot && boot == log->header.boot_id)
+        return op_fail(
+            op, TAMIZ_CORRUPTION,
+            "%s: begins at sequence %llu, but the logs before it end at %llu: writes are missing",
+            path, (unsigned long long)log->header.first, (unsigned long long)(r->next_seq - 1));
+    store_event(r->s, TAMIZ_EVENT_RECOVERY, "%s: follows a gap after sequence %llu, not replayed",
+                path, (unsigned long long)(r->next_seq - 1));
+    r->stopped = true;
+    return TAMIZ_OK;
+}
+
+static tamiz_status replay_log(struct op *op, struct replay *r, uint64_t number, uint64_t limit_seq)
+{
+    struct store *s = r->s;
+    struct log_reader log;
+    bool empty = false, opened = false;
+    uint64_t records = 0;
+    tamiz_status st = TAMIZ_OK;
+    char *path = store_path(op, s, FILE_LOG, number);
+    TRY(path ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
+    TRY(log_reader_open(op, s->env, &s->alloc, path, LOG_WAL, IO_LOG, &log, &empty));
+    opened = true;
+    if (!empty && r->next_seq && log.header.first > r->next_seq)
+        TRY(judge_gap(op, r, &log, path));
+    while (!empty && !r->stopped) {
+        struct slice body;
+        TRY(log_next(op, &log, env_boot_id(s->env), &body));
+        if (st == TAMIZ_NOT_FOUND)
+            break;
+        TRY(replay_record(op, r, body, limit_seq, path));
+        records++;
+    }
+    if (!empty && log.end == LOG_END_TORN)
+        store_event(s, TAMIZ_EVENT_RECOVERY,
+                    "%s: %llu bytes of an unfinished write at the end, ignored", path,
+                    (unsigned long long)log.dropped);
+    store_event(s, TAMIZ_EVENT_RECOVERY, "%s: %llu records replayed", path,
+                (unsigned long long)records);
+    st = TAMIZ_OK;
+done:
+    if (opened)
+        log_reader_close(&log);
+    mem_free_text(&s->alloc, path);
+    return st;
+}
+
+static tamiz_status replay_logs(struct op *op, struct store *s, const struct found_files *f,
+                                struct replay *r)
+{
+    const uint64_t *numbers = (const uint64_t *)(const void *)f->logs.data;
+    const size_t n = f->logs.size / sizeof *numbers;
+    for (size_t i = 0; i < n && !r->stopped; i++) {
+        if (numbers[i] < s->state.log_number)
+            continue; /* its writes are in tables */
+        uint64_t limit;
+        tamiz_status st = next_log_first(op, s, numbers, n, i, &limit);
+        if (st == TAMIZ_OK)
+            st = replay_log(op, r, numbers[i], limit);
+        if (st != TAMIZ_OK)
+            return st;
+    }
+    return TAMIZ_OK;
+}
+
+/* ---- starting to write ---- */
+
+/* The replayed records once more, into the new log. */
+static tamiz_status rewrite_records(struct op *op, struct store *s, const struct replay *r)
+{
+    struct reader in = reader_of(buf_slice(&r->records));
+    tamiz_status st = TAMIZ_OK;
+    while (st == TAMIZ_OK && reader_left(&in)) {
+        const struct slice body = reader_take(&in, reader_u64(&in));
+        st = log_append(op, &s->logs[s->log_count - 1].writer, &body, 1);
+    }
+    s->logs[s->log_count - 1].last_seq = atomic_load_explicit(&s->seq, memory_order_relaxed);
+    return st == TAMIZ_OK && r->records.size ? store_sync_logs(op, s) : st;
+}
+
+/* First view of all: one memtable over the recovered version. */
+static tamiz_status show(struct op *op, struct store *s, struct mem_ref *m)
+{
+    struct view *view = view_new(op, s, &m, 1, s->state.version);
+    if (!view)
+        return TAMIZ_OUT_OF_MEMORY;
+    mutex_lock(&s->mutex);
+    view_publish(s->keyspace, view);
+    mutex_unlock(&s->mutex);
+    return TAMIZ_OK;
+}
+
+/* Puts a fresh memtable in front of the replayed one and flushes that. */
+static tamiz_status flush_replayed(struct op *op, struct store *s, struct mem_ref *replayed,
+                                   uint64_t first_log)
+{
+    struct mem_ref *fresh = mem_ref_new(op, s, first_log);
+    if (!fresh)
+        return TAMIZ_OUT_OF_MEMORY;
+    struct mem_ref *list[2] = {fresh, replayed};
+    struct view *view = view_new(op, s, list, 2, s->state.version);
+    mem_ref_unref(s, fresh);
+    if (!view)
+        return TAMIZ_OUT_OF_MEMORY;
+    mutex_lock(&s->mutex);
+    view_publish(s->keyspace, view);
+    mutex_unlock(&s->mutex);
+    return flush_memtable(op, s->keyspace, replayed, first_log);
+}
+
+/* The new log, the new manifest that makes it the first one needed, and the replayed writes in one
+ * of the two. */
+static tamiz_status start_writing(struct op *op, struct store *s, struct replay *r)
+{
+    const bool rewrite = r->bytes <= REWRITE_MAX;
+    tamiz_status st = TAMIZ_OK;
+    mutex_lock(&s->log_mutex);
+    /* Its header says where it goes on, not where the copied records begin: until the manifest
+     * names it, the old logs count. */
+    st = store_new_log(op, s, atomic_load_explicit(&s->seq, memory_order_relaxed) + 1);
+    if (st == TAMIZ_OK && rewrite)
+        st = rewrite_records(op, s, r);
+    mutex_unlock(&s->log_mutex);
+    if (st != TAMIZ_OK)
+        return st;
+
+    const uint64_t new_log = s->logs[0].number;
+    r->memtable->first_log = new_log;
+    if (!rewrite)
+        return flush_replayed(op, s, r->memtable, new_log);
+    st = show(op, s, r->memtable);
+    const struct version_edit nothing = {0};
+    return st == TAMIZ_OK ? install(op, s->keyspace, &nothing, NULL, new_log) : st;
+}
+
+static tamiz_status recover_state(struct op *op, struct store *s)
+{
+    tamiz_status st = manifest_recover(op, s->env, &s->alloc, s->directory, &s->state);
+    if (st == TAMIZ_OK && s->options.error_if_exists)
+        return op_fail(op, TAMIZ_INVALID_ARGUMENT, "%s: there is a store already (error_if_exists)",
+                       s->directory);
+    if (st != TAMIZ_NOT_FOUND)
+        return st;
+    if (!s->options.create_if_missing || s->options.read_only) {
+        op_fail(op, TAMIZ_NOT_FOUND, "%s: no store here", s->directory);
+        return TAMIZ_NOT_FOUND;
+    }
+    return TAMIZ_OK; /* the state is that of an empty store */
+}
+
+tamiz_status recover(struct op *op, struct store *s)
+{
+    struct found_files files = {.logs = buf_init(&s->alloc), .tables = buf_init(&s->alloc)};
+    struct replay r = {.s = s, .records = buf_init(&s->alloc)};
+    tamiz_status st = recover_state(op, s);
+    if (st != TAMIZ_OK)
+        goto done;
+    TRY(look_around(op, s, &files));
+    TRY(check_tables(op, s, &files));
+    TRY(version_attach(op, s->state.version, &s->world, s->directory));
+    const uint64_t next =
+        s->state.next_file > files.largest ? s->state.next_file : files.largest + 1;
+    atomic_store_explicit(&s->next_file, next, memory_order_relaxed);
+    s->state.next_file = next;
+    r.memtable = mem_ref_new(op, s, 0);
+    TRY(r.memtable ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
+    TRY(replay_logs(op, s, &files, &r));
+    const uint64_t replayed = r.next_seq ? r.next_seq - 1 : 0;
+    atomic_store_explicit(&s->seq, replayed > s->state.last_seq ? replayed : s->state.last_seq,
+                          memory_order_release);
+    if (s->options.read_only)
+        TRY(show(op, s, r.memtable));
+    else
+        TRY(start_writing(op, s, &r));
+done:
+    if (r.memtable)
+        mem_ref_unref(s, r.memtable);
+    buf_free(&r.records);
+    buf_free(&files.logs);
+    buf_free(&files.tables);
+    return st;
+}
+
+/* ---- garbage ---- */
+
+struct garbage {
+    struct store *s;
+    struct op *op;
+};
+
+static void judge_file(void *ctx, const char *name)
+{
+    struct garbage *g = ctx;
+    struct store *s = g->s;
+    uint64_t number = 0;
+    const enum file_kind kind = filename_parse(name, &number);
+    const bool garbage = kind == FILE_CURRENT_NEW ||
+                         (kind == FILE_MANIFEST && number != s->manifest.number) ||
+                         (kind == FILE_LOG && number < s->logs[0].number) ||
+                         (kind == FILE_TABLE && !version_table(s->state.version, number));
+    char *path = garbage ? store_path(g->op, s, kind, number) : NULL;
+    if (path && env_remove(g->op, s->env, path) == TAMIZ_OK)
+        store_event(s, TAMIZ_EVENT_FILE_DELETED, "%s", path);
+    op_forgive(g->op);
+    mem_free_text(&s->alloc, path);
+}
+
+/* Names first, then removal: a directory is not changed while it is read. */
+struct names {
+    struct buf text; /* NUL-terminated, one behind the other */
+};
+
+static void keep_name(void *ctx, const char *name)
+{
+    struct names *n = ctx;
+    buf_append(&n->text, name, strlen(name) + 1);
+}
+
+void remove_garbage(struct op *op, struct store *s)
+{
+    struct garbage g = {s, op};
+    struct names names = {buf_init(&s->alloc)};
+    if (env_list(op, s->env, s->directory, keep_name, &names) == TAMIZ_OK && !names.text.failed)
+        for (size_t at = 0; at < names.text.size;
+             at += strlen((const char *)names.text.data + at) + 1)
+            judge_file(&g, (const char *)names.text.data + at);
+    op_forgive(op);
+    buf_free(&names.text);
+}

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT */
+#include "db/scan.h"
+
+#include "db/read_options.h"
+#include "table/merge.h"
+
+/* ---- positions ---- */
+
+static void land(struct tamiz_iter *it, struct slice key, struct slice value, bool backwards)
+{
+    it->valid = true;
+    it->backwards = backwards;
+    it->key = key;
+    it->value = value;
+}
+
+static void fail(struct tamiz_iter *it, tamiz_status status)
+{
+    it->valid = false;
+    it->status = status;
+}
+
+static bool save(struct tamiz_iter *it, struct buf *to, struct slice from)
+{
+    buf_clear(to);
+    buf_slice_append(to, from);
+    if (!to->failed)
+        return true;
+    fail(it, op_fail_memory(&it->op));
+    return false;
+}
+
+static bool above_upper(const struct tamiz_iter *it, struct slice key)
+{
+    return it->has_upper && slice_compare(key, buf_slice(&it->upper)) >= 0;
+}
+
+static bool below_lower(const struct tamiz_iter *it, struct slice key)
+{
+    return it->has_lower && slice_compare(key, buf_slice(&it->lower)) < 0;
+}
+
+/* From the merge's position on, to the first visible entry whose key is not saved_key (where
+ * `skip`). */
+static void settle_forwards(struct tamiz_iter *it, bool skip)
+{
+    struct iter *m = it->merge;
+    for (; m->valid; iter_next(m)) {
+        it->steps++;
+        if (skip && slice_equal(m->key, buf_slice(&it->saved_key)))
+            continue;
+        skip = false;
+        if (above_upper(it, m->key))
+            break;
+        if (m->stamp > it->stamp_max)
+            continue;
+        /* The newest visible version decides over all older ones of its key. */
+        if (!save(it, &it->saved_key, m->key))
+            return;
+        if (stamp_kind(m->stamp) == KIND_PUT) {
+            land(it, buf_slice(&it->saved_key), m->value, false);
+            return;
+        }
+        skip = true;
+    }
+    fail(it, m->status);
+}
+
+/* From the merge's position backwards, to the newest visible version of the first key that has one.
+ * Versions of a key come oldest first. */
+static void settle_backwards(struct tamiz_iter *it)
+{
+    struct iter *m = it->merge;
+    bool have = false, live = false;
+    for (; m->valid; iter_prev(m)) {
+        it->steps++;
+        if (have && !slice_equal(m->key, buf_slice(&it->saved_key))) {
+            if (live)
+                break;
+            have = false;
+        }
+        if (!have && below_lower(it, m->key))
+            break;
+        if (m->stamp > it->stamp_max)
+            continue;
+        if (!have && !save(it, &it->saved_key, m->key))
+            return;
+        have = true;
+        live = stamp_kind(m->stamp) == KIND_PUT;
+        if (live && !save(it, &it->saved_value, m->value))
+            return;
+    }
+    if (m->status != TAMIZ_OK)
+        fail(it, m->status);
+    else if (have && live)
+        land(it, buf_slice(&it->saved_key), buf_slice(&it->saved_value), true);
+    else
+        fail(it, TAMIZ_OK);
+}
+
+static void begin(struct tamiz_iter *it)
+{
+    it->valid = false;
+    it->status = TAMIZ_OK;
+    it->steps = 0;
+    op_forgive(&it->op);
+}
+
+static tamiz_status finish(struct tamiz_iter *it)
+{
+    return it->status < 0 ? op_publish(&it->op, it->status) : it->status;
+}
+
+/* ---- public ---- */
+
+void tamiz_iter_seek_first(tamiz_iter *it)
+{
+    if (!it)
+        return;
+    begin(it);
+    if (it->has_lower)
+        iter_seek(it->merge, buf_slice(&it->lower), UINT64_MAX);
+    else
+        iter_seek_first(it->merge);
+    settle_forwards(it, false);
+    (void)finish(it);
+}
+
+void tamiz_iter_seek_last(tamiz_iter *it)
+{
+    if (!it)
+        return;
+    begin(it);
+    if (it->has_upper)
+        iter_seek_before(it->merge, buf_slice(&it->upper), UINT64_MAX);
+    else
+        iter_seek_last(it->merge);
+    settle_backwards(it);
+    (void)finish(it);
+}
+
+void tamiz_iter_seek(tamiz_iter *it, const void *key, size_t key_size)
+{
+    if (!it)
+        return;
+    const struct slice to = slice_of(key, key ? key_size : 0);
+    if (below_lower(it, to)) {
+        tamiz_iter_seek_first(it);
+        return;
+    }
+    begin(it);
+    iter_seek(it->merge, to, UINT64_MAX);
+    settle_forwards(it, false);
+    (void)finish(it);
+}
+
+void tamiz_iter_seek_for_prev(tamiz_iter *it, const void *key, size_t key_size)
+{
+    if (!it)
+        return;
+    const struct slice to = slice_of(key, key ? key_size : 0);
+    if (above_upper(it, to)) {
+        tamiz_iter_seek_last(it);
+        return;
+    }
+    begin(it);
+    /* Before (key, oldest stamp there can be) and not before it: the key's own versions are
+     * included. */
+    iter_seek_after(it->merge, to);
+    settle_backwards(it);
+    (void)finish(it);
+}
+
+void tamiz_iter_next(tamiz_iter *it)
+{
+    if (!tamiz_iter_valid(it))
+        return;
+    const bool turn = it->backwards;
+    begin(it);
+    if (turn)
+        iter_seek(it->merge, buf_slice(&it->saved_key), UINT64_MAX);
+    settle_forwards(it, true);
+    (void)finish(it);
+}
+
+void tamiz_iter_prev(tamiz_iter *it)
+{
+    if (!tamiz_iter_valid(it))
+        return;
+    const bool turn = !it->backwards;
+    begin(it);
+    if (turn)
+        iter_seek_before(it->merge, buf_slice(&it->saved_key), UINT64_MAX);
+    settle_backwards(it);
+    (void)finish(it);
+}
+
+bool tamiz_iter_valid(const tamiz_iter *it)
+{
+    return it && it->valid;
+}
+
+static const uint8_t nothing[1];
+
+static const void *part(const tamiz_iter *it, struct slice s, size_t *size)
+{
+    const bool valid = tamiz_iter_valid(it);
+    if (size)
+        *size = valid ? s.size : 0;
+    return valid ? (s.size ? s.data : nothing) : NULL;
+}
+
+const void *tamiz_iter_key(const tamiz_iter *it, size_t *size)
+{
+    return part(it, it ? it->key : slice_of(NULL, 0), size);
+}
+
+const void *tamiz_iter_value(const tamiz_iter *it, size_t *size)
+{
+    return part(it, it ? it->value : slice_of(NULL, 0), size);
+}
+
+tamiz_status tamiz_iter_status(const tamiz_iter *it)
+{
+    return it ? it->status : TAMIZ_INVALID_ARGUMENT;
+}
+
+uint64_t tamiz_iter_steps(const tamiz_iter *it)
+{
+    return it ? it->steps : 0;
+}
+
+/* ---- opening ---- */
+
+/* The bounds: lower and upper, narrowed by the prefix: [prefix, the first key beyond all that begin
+ * with it). */
+static tamiz_status take_bounds(struct tamiz_iter *it, const tamiz_read_options *o)
+{
+    if ((o->lower_size > KEY_SIZE_MAX) || (o->upper_size > KEY_SIZE_MAX) ||
+        (o->prefix_size > KEY_SIZE_MAX))
+        return op_fail(&it->op, TAMIZ_INVALID_ARGUMENT, "a bound of more than %u bytes",
+                       KEY_SIZE_MAX);
+    it->has_lower = o->lower != NULL;
+    buf_append(&it->lower, o->lower, o->lower ? o->lower_size : 0);
+    it->has_upper = o->upper != NULL;
+    buf_append(&it->upper, o->upper, o->upper ? o->upper_size : 0);
+    if (o->prefix && o->prefix_size) {
+        const struct slice prefix = slice_of(o->prefix, o->prefix_size);
+        if (!it->has_lower || slice_compare(prefix, buf_slice(&it->lower)) > 0) {
+            it->has_lower = true;
+            buf_clear(&it->lower);
+            buf_slice_append(&it->lower, prefix);
+        }
+        size_t size = prefix.size;
+        while (size && prefix.data[size - 1] == 0xff)
+            size--;
+        struct buf beyond = buf_init(&it->store->alloc);
+        buf_append(&beyond, prefix.data, size);
+        if (size && !beyond.failed)
+            beyond.data[size - 1]++;
+        if (size &&
+            (!it->has_upper || slice_compare(buf_slice(&beyond), buf_slice(&it->upper)) < 0)) {
+            it->has_upper = true;
+            buf_clear(&it->upper);
+            buf_slice_append(&it->upper, buf_slice(&beyond));
+        }
+        it->upper.failed |= beyond.failed;
+        buf_free(&beyond);
+    }
+    return it->lower.failed || it->upper.failed ? op_fail_memory(&it->op) : TAMIZ_OK;
+}
+
+/* One source a memtable and a run, newest first. */
+static tamiz_status open_sources(struct tamiz_iter *it, const tamiz_read_options *options)
+{
+    const struct view *v = it->view;
+    const size_t most = v->memtable_count + v->version->run_count;
+    struct iter **sources = mem_new_array(&it->store->alloc, most, sizeof *sources);
+    if (!sources)
+        return op_fail_memory(&it->op);
+    size_t n = 0;
+    bool ok = true;
+    for (uint32_t i = 0; ok && i < v->memtable_count; i++) {
+        sources[n] = memtable_iter(&it->op, v->memtables[i]->memtable);
+        ok = sources[n] != NULL;
+        n += ok;
+    }
+    for (uint32_t i = 0; ok && i < v->version->run_count; i++) {
+        struct table_read how = read_options_table(options);
+        how.level = (int)v->version->runs[i].level;
+        sources[n] = run_iter(&it->op, &v->version->runs[i], &how);
+        ok = sources[n] != NULL;
+        n += ok;
+    }
+    if (ok)
+        it->merge = merge_iter(&it->op, sources, n);
+    else
+        while (n)
+            iter_close(sources[--n]);
+    mem_free(&it->store->alloc, sources, most * sizeof *sources);
+    return it->merge ? TAMIZ_OK : it->op.status;
+}
+
+static void iter_link(struct tamiz_iter *it)
+{
+    struct store *s = it->store;
+    mutex_lock(&s->mutex);
+    it->following = s->iters;
+    if (s->iters)
+        s->iters->previous = it;
+    s->iters = it;
+    mutex_unlock(&s->mutex);
+}
+
+static void iter_unlink(struct tamiz_iter *it)
+{
+    struct store *s = it->store;
+    mutex_lock(&s->mutex);
+    if (it->previous)
+        it->previous->following = it->following;
+    else
+        s->iters = it->following;
+    if (it->following)
+        it->following->previous = it->previous;
+    counters_sum(&s->ended, &it->count);
+    mutex_unlock(&s->mutex);
+}
+
+tamiz_status tamiz_iter_open(tamiz *db, const tamiz_read_options *options, tamiz_iter **iter)
+{
+    if (!iter)
+        return op_refuse(TAMIZ_INVALID_ARGUMENT, "iter: NULL where the handle should go");
+    *iter = NULL;
+    tamiz_read_options room;
+    tamiz_status st = store_check(db);
+    if (st == TAMIZ_OK)
+        st = read_options_resolve(db, &options, &room);
+    if (st != TAMIZ_OK)
+        return st;
+    struct store *s = db->store;
+    struct tamiz_iter *it = mem_new_array(&s->alloc, 1, sizeof *it);
+    if (!it)
+        return op_refuse(TAMIZ_OUT_OF_MEMORY, "out of memory");
+    it->store = s;
+    op_init(&it->op, &s->alloc, &it->count);
+    it->op.trace = options->trace;
+    it->lower = it->upper = it->saved_key = it->saved_value = buf_init(&s->alloc);
+    iter_link(it);
+    uint64_t seq;
+    struct epoch_slot *slot = epoch_enter(&s->epoch);
+    it->view = view_acquire(db, &seq);
+    epoch_leave(slot);
+    it->stamp_max = stamp_of(read_options_seq(options, seq), 0) | 15;
+    TRY(take_bounds(it, options));
+    TRY(open_sources(it, options));
+    *iter = it;
+    return TAMIZ_OK;
+done:
+    st = op_publish(&it->op, st);
+    tamiz_iter_close(it);
+    return st;
+}
+
+void tamiz_iter_close(tamiz_iter *it)
+{
+    if (!it)
+        return;
+    struct store *s = it->store;
+    iter_close(it->merge);
+    view_unref(it->view);
+    iter_unlink(it);
+    buf_free(&it->lower);
+    buf_free(&it->upper);
+    buf_free(&it->saved_key);
+    buf_free(&it->saved_value);
+    mem_free(&s->alloc, it, sizeof *it);
+}

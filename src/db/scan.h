@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Ordered reads, forwards and back. The merge below shows every version; here the versions above
+ * the snapshot, the older ones of a key, and tombstones are skipped, and the bounds are looked at
+ * on every step, so that a field of dead entries beyond a bound is never walked.
+ */
+#ifndef TAMIZ_DB_SCAN_H
+#define TAMIZ_DB_SCAN_H
+
+#include "db/view.h"
+
+/*
+ * Forwards, the merge stands on the current entry, and key and value are its own. Backwards, the
+ * merge stands before all versions of the current key, which was copied.
+ */
+struct tamiz_iter {
+    struct store *store;
+    struct tamiz_iter *previous, *following; /* all open ones; guarded by store->mutex */
+    struct view *view;
+    struct counters count;
+    struct op op;
+    struct iter *merge;
+    uint64_t stamp_max;
+    bool has_lower, has_upper;
+    struct buf lower, upper;
+    bool valid, backwards;
+    tamiz_status status;
+    struct slice key, value;
+    struct buf saved_key, saved_value;
+    uint64_t steps;
+};
+
+#endif

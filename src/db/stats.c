@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Statistics and properties: sums of the slots' counters, and the shape of the tree, as numbers and
+ * as text.
+ */
+#include <math.h>
+#include <stddef.h>
+
+#include "db/options.h"
+#include "db/scan.h"
+#include "db/view.h"
+
+/* All counters of the store: slots, closed iterators and ended jobs, open iterators. */
+static void sum_counters(struct store *s, struct counters *sum)
+{
+    memset(sum, 0, sizeof *sum);
+    epoch_counters(&s->epoch, sum);
+    mutex_lock(&s->mutex);
+    counters_sum(sum, &s->ended);
+    for (const struct tamiz_iter *it = s->iters; it; it = it->following)
+        counters_sum(sum, &it->count);
+    mutex_unlock(&s->mutex);
+}
+
+static uint64_t positive(uint64_t sum)
+{
+    return (int64_t)sum > 0 ? sum : 0;
+}
+
+static void fill_level(tamiz_level_stats *to, const struct level_counters *c)
+{
+    const uint64_t no = counter_get(&c->steps[TAMIZ_STEP_FILTER_NEGATIVE]);
+    const uint64_t maybe = counter_get(&c->steps[TAMIZ_STEP_FILTER_MAYBE]);
+    to->filter_unavailable = counter_get(&c->steps[TAMIZ_STEP_NO_FILTER]);
+    to->filter_probes = no + maybe;
+    to->tables_considered = no + maybe + to->filter_unavailable;
+    to->filter_negatives = no;
+    to->filter_true_positives = counter_get(&c->true_positives);
+    to->filter_false_positives = counter_get(&c->false_positives);
+    to->filter_expected_false_positives = (double)counter_get(&c->expected_fp_1e9) / 1e9;
+    to->block_cache_hits = counter_get(&c->steps[TAMIZ_STEP_BLOCK_CACHED]);
+    to->block_cache_misses = to->device_reads = counter_get(&c->steps[TAMIZ_STEP_BLOCK_DEVICE]);
+    to->device_read_bytes = counter_get(&c->device_read_bytes);
+    to->device_reads_avoided = positive(counter_get(&c->avoided));
+    to->device_reads_avoided_error = (uint64_t)sqrt((double)counter_get(&c->avoided_squares));
+}
+
+static void add_level(tamiz_level_stats *sum, const tamiz_level_stats *l)
+{
+    sum->tables += l->tables;
+    sum->bytes += l->bytes;
+    sum->keys += l->keys;
+    sum->filter_bytes += l->filter_bytes;
+    sum->tables_considered += l->tables_considered;
+    sum->filter_probes += l->filter_probes;
+    sum->filter_negatives += l->filter_negatives;
+    sum->filter_true_positives += l->filter_true_positives;
+    sum->filter_false_positives += l->filter_false_positives;
+    sum->filter_expected_false_positives += l->filter_expected_false_positives;
+    sum->filter_unavailable += l->filter_unavailable;
+    sum->block_cache_hits += l->block_cache_hits;
+    sum->block_cache_misses += l->block_cache_misses;
+    sum->device_reads += l->device_reads;
+    sum->device_read_bytes += l->device_read_bytes;
+}
+
+static tamiz_io_stats io_of(const struct io_counters *c)
+{
+    return (tamiz_io_stats){counter_get(&c->reads), counter_get(&c->read_bytes),
+                            counter_get(&c->writes), counter_get(&c->write_bytes)};
+}
+
+/* The tree as it is: tables, bytes, keys by level; memory of loaded tables and of memtables. */
+static void fill_shape(tamiz_stats *out, const struct view *view)
+{
+    for (uint32_t r = 0; r < view->version->run_count; r++) {
+        const struct run *run = &view->version->runs[r];
+        tamiz_level_stats *level = &out->level[run->level];
+        for (uint32_t i = 0; i < run->count; i++) {
+            const struct table_meta *meta = run->tables[i];
+            level->tables++;
+            level->bytes += meta->file_size;
+            level->keys += meta->keys;
+            level->filter_bytes += meta->filter_bytes;
+            out->table_memory_bytes += table_memory(meta->table);
+        }
+    }
+    for (uint32_t i = 0; i < view->memtable_count; i++)
+        out->memtable_bytes += memtable_bytes(view->memtables[i]->memtable);
+}
+
+static void fill_counters(tamiz_stats *out, const struct counters *c)
+{
+    uint64_t avoided = 0;
+    double variance = 0;
+    out->gets = counter_get(&c->gets);
+    out->gets_found = counter_get(&c->gets_found);
+    out->memtable_hits = counter_get(&c->memtable_hits);
+    out->syncs = counter_get(&c->syncs);
+    out->flushes = counter_get(&c->flushes);
+    out->flush_bytes_in = counter_get(&c->flush_bytes_in);
+    out->flush_bytes_out = counter_get(&c->flush_bytes_out);
+    out->compactions = counter_get(&c->compactions);
+    out->compaction_bytes_in = counter_get(&c->compaction_bytes_in);
+    out->compaction_bytes_out = counter_get(&c->compaction_bytes_out);
+    out->stalls = counter_get(&c->stalls);
+    out->stall_us = counter_get(&c->stall_us);
+    tamiz_io_stats *const io[IO_PURPOSES] = {
+        [IO_DATA] = &out->data, [IO_INDEX] = &out->index, [IO_FILTER] = &out->filter,
+        [IO_META] = &out->meta, [IO_LOG] = &out->log,     [IO_COMPACTION] = &out->compaction};
+    for (int i = 0; i < IO_PURPOSES; i++)
+        *io[i] = io_of(&c->io[i]);
+    for (int i = 0; i < TAMIZ_LEVELS; i++) {
+        fill_level(&out->level[i], &c->level[i]);
+        add_level(&out->total, &out->level[i]);
+        avoided += counter_get(&c->level[i].avoided);
+        variance += (double)counter_get(&c->level[i].avoided_squares);
+    }
+    out->total.device_reads_avoided =
+        positive(avoided); /* signed terms: the sum before the cut at 0 */
+    out->total.device_reads_avoided_error = (uint64_t)sqrt(variance);
+}
+
+static void stats_fill(tamiz *db, tamiz_stats *out, struct counters *room)
+{
+    struct store *s = db->store;
+    uint64_t seq;
+    memset(out, 0, sizeof *out);
+    out->struct_size = sizeof *out;
+    struct epoch_slot *slot = epoch_enter(&s->epoch);
+    fill_shape(out, view_borrow(db, &seq));
+    epoch_leave(slot);
+    sum_counters(s, room);
+    fill_counters(out, room);
+    out->cache_bytes = cache_bytes(s->cache);
+}
+
+tamiz_status tamiz_stats_get(tamiz *db, tamiz_stats *stats)
+{
+    const tamiz_status st = store_check(db);
+    if (st != TAMIZ_OK)
+        return st;
+    if (!stats || stats->struct_size < sizeof stats->struct_size)
+        return op_refuse(TAMIZ_INVALID_ARGUMENT, "stats: NULL, or not from TAMIZ_STATS_INIT");
+    struct counters *room = mem_new_array(&db->store->alloc, 1, sizeof *room);
+    tamiz_stats *all = mem_new_array(&db->store->alloc, 1, sizeof *all);
+    if (room && all) {
+        const size_t size = stats->struct_size < sizeof *all ? stats->struct_size : sizeof *all;
+        stats_fill(db, all, room);
+        all->struct_size = stats->struct_size;
+        memcpy(stats, all, size);
+    }
+    const bool done = room && all;
+    mem_free(&db->store->alloc, room, sizeof *room);
+    mem_free(&db->store->alloc, all, sizeof *all);
+    return done ? TAMIZ_OK : op_refuse(TAMIZ_OUT_OF_MEMORY, "out of memory");
+}
+
+/* ---- text ---- */
+
+/* One field of a struct that is printed: its name there is its name in JSON and Prometheus. */
+struct field {
+    const char *name;
+    size_t offset;
+    bool real;
+};
+#define LEVEL(f)                                                                                   \
+    {                                                                                              \
+#f, offsetof(tamiz_level_stats, f), false                                                  \
+    }
+static const struct field level_fields[] = {
+    LEVEL(tables),
+    LEVEL(bytes),
+    LEVEL(keys),
+    LEVEL(filter_bytes),
+    LEVEL(tables_considered),
+    LEVEL(filter_probes),
+    LEVEL(filter_negatives),
+    LEVEL(filter_true_positives),
+    LEVEL(filter_false_positives),
+    {"filter_expected_false_positives",
+     offsetof(tamiz_level_stats, filter_expected_false_positives), true},
+    LEVEL(filter_unavailable),
+    LEVEL(block_cache_hits),
+    LEVEL(block_cache_misses),
+    LEVEL(device_reads),
+    LEVEL(device_read_bytes),
+    LEVEL(device_reads_avoided),
+    LEVEL(device_reads_avoided_error),
+};
+#define WHOLE(f)                                                                                   \
+    {                                                                                              \
+#f, offsetof(tamiz_stats, f), false                                                        \
+    }
+static const struct field store_fields[] = {
+    WHOLE(gets),
+    WHOLE(gets_found),
+    WHOLE(memtable_hits),
+    WHOLE(syncs),
+    WHOLE(flushes),
+    WHOLE(flush_bytes_in),
+    WHOLE(flush_bytes_out),
+    WHOLE(compactions),
+    WHOLE(compaction_bytes_in),
+    WHOLE(compaction_bytes_out),
+    WHOLE(stalls),
+    WHOLE(stall_us),
+    WHOLE(cache_bytes),
+    WHOLE(memtable_bytes),
+    WHOLE(table_memory_bytes),
+};
+static const struct field io_fields[] = {
+    WHOLE(data), WHOLE(index), WHOLE(filter), WHOLE(meta), WHOLE(log), WHOLE(compaction),
+};
+enum {
+    LEVEL_FIELDS = sizeof level_fields / sizeof *level_fields,
+    STORE_FIELDS = sizeof store_fields / sizeof *store_fields,
+    IO_FIELDS = sizeof io_fields / sizeof *io_fields,
+};
+
+static void print_field(struct buf *out, const void *from, const struct field *f)
+{
+    const char *at = (const char *)from + f->offset;
+    if (f->real)
+        buf_printf(out, "%.6g", *(const double *)(const void *)at);
+    else
+        buf_printf(out, "%llu", (unsigned long long)*(const uint64_t *)(const void *)at);
+}
+
+/* FP / (FP + TN), or -1 with no absent key probed. */
+static double measured_rate(const tamiz_level_stats *l)
+{
+    const uint64_t absent = l->filter_false_positives + l->filter_negatives;
+    return absent ? (double)l->filter_false_positives / (double)absent : -1;
+}
+
+static void json_level(struct buf *out, const tamiz_level_stats *l)
+{
+    buf_text(out, "{");
+    for (int i = 0; i < LEVEL_FIELDS; i++) {
+        buf_printf(out, "%s\"%s\":", i ? "," : "", level_fields[i].name);
+        print_field(out, l, &level_fields[i]);
+    }
+    const double rate = measured_rate(l);
+    if (rate < 0)
+        buf_text(out, ",\"measured_fpr\":null}");
+    else
+        buf_printf(out, ",\"measured_fpr\":%.6g}", rate);
+}
+
+static void stats_json(struct buf *out, const tamiz_stats *s)
+{
+    buf_text(out, "{");
+    for (int i = 0; i < STORE_FIELDS; i++) {
+        buf_printf(out, "\"%s\":", store_fields[i].name);
+        print_field(out, s, &store_fields[i]);
+        buf_text(out, ",");
+    }
+    /* The sum's fields stand at the top as well, by their own names. */
+    for (int i = 0; i < LEVEL_FIELDS; i++) {
+        buf_printf(out, "\"%s\":", level_fields[i].name);
+        print_field(out, &s->total, &level_fields[i]);
+        buf_text(out, ",");
+    }
+    buf_text(out, "\"io\":{");
+    for (int i = 0; i < IO_FIELDS; i++) {
+        const tamiz_io_stats *io =
+            (const tamiz_io_stats *)(const void *)((const char *)s + io_fields[i].offset);
+        buf_printf(
+            out,
+            "%s\"%s\":{\"reads\":%llu,\"read_bytes\":%llu,\"writes\":%llu,\"write_bytes\":%llu}",
+            i ? "," : "", io_fields[i].name, (unsigned long long)io->reads,
+            (unsigned long long)io->read_bytes, (unsigned long long)io->writes,
+            (unsigned long long)io->write_bytes);
+    }
+    buf_text(out, "},\"total\":");
+    json_level(out, &s->total);
+    buf_text(out, ",\"levels\":[");
+    for (int i = 0; i < TAMIZ_LEVELS; i++) {
+        buf_text(out, i ? "," : "");
+        json_level(out, &s->level[i]);
+    }
+    buf_text(out, "]}\n");
+}
+
+static void stats_prometheus(struct buf *out, const tamiz_stats *s)
+{
+    for (int i = 0; i < STORE_FIELDS; i++) {
+        buf_printf(out, "tamiz_%s ", store_fields[i].name);
+        print_field(out, s, &store_fields[i]);
+        buf_text(out, "\n");
+    }
+    for (int i = 0; i < LEVEL_FIELDS; i++)
+        for (int level = 0; level < TAMIZ_LEVELS; level++) {
+            buf_printf(out, "tamiz_%s{level=\"%d\"} ", level_fields[i].name, level);
+            print_field(out, &s->level[level], &level_fields[i]);
+            buf_text(out, "\n");
+        }
+    for (int i = 0; i < IO_FIELDS; i++) {
+        const tamiz_io_stats *io =
+            (const tamiz_io_stats *)(const void *)((const char *)s + io_fields[i].offset);
+        buf_printf(out,
+                   "tamiz_device_reads_total{purpose=\"%s\"} "
+                   "%llu\ntamiz_device_read_bytes_total{purpose=\"%s\"} %llu\n",
+                   io_fields[i].name, (unsigned long long)io->reads, io_fields[i].name,
+                   (unsigned long long)io->read_bytes);
+        buf_printf(out,
+                   "tamiz_device_writes_total{purpose=\"%s\"} "
+                   "%llu\ntamiz_device_write_bytes_total{purpose=\"%s\"} %llu\n",
+                   io_fields[i].name, (unsigned long long)io->writes, io_fields[i].name,
+                   (unsigned long long)io->write_bytes);
+    }
+}
+
+static void stats_text(struct buf *out, const tamiz_stats *s)
+{
+    for (int i = 0; i < STORE_FIELDS; i++) {
+        buf_printf(out, "%-34s ", store_fields[i].name);
+        print_field(out, s, &store_fields[i]);
+        buf_text(out, "\n");
+    }
+    for (int i = 0; i < LEVEL_FIELDS; i++) {
+        buf_printf(out, "%-34s ", level_fields[i].name);
+        print_field(out, &s->total, &level_fields[i]);
+        buf_text(out, "\n");
+    }
+    const double rate = measured_rate(&s->total);
+    if (rate >= 0)
+        buf_printf(out, "%-34s %.6g\n", "measured_fpr", rate);
+    for (int i = 0; i < IO_FIELDS; i++) {
+        const tamiz_io_stats *io =
+            (const tamiz_io_stats *)(const void *)((const char *)s + io_fields[i].offset);
+        buf_printf(out, "%-12s reads %llu (%llu bytes), writes %llu (%llu bytes)\n",
+                   io_fields[i].name, (unsigned long long)io->reads,
+                   (unsigned long long)io->read_bytes, (unsigned long long)io->writes,
+                   (unsigned long long)io->write_bytes);
+    }
+}
+
+static void levels_text(struct buf *out, const tamiz_stats *s, const struct version *v)
+{
+    buf_text(out, "level   runs  tables         bytes          keys  filter bytes    probes   "
+                  "negatives  false pos.  measured  device reads\n");
+    for (int i = 0; i < TAMIZ_LEVELS; i++) {
+        const tamiz_level_stats *l = &s->level[i];
+        if (!l->tables && !l->filter_probes)
+            continue;
+        const double rate = measured_rate(l);
+        buf_printf(out, "%5d %6u %7llu %13llu %13llu %13llu %9llu %11llu %11llu ", i,
+                   v->level_runs[i], (unsigned long long)l->tables, (unsigned long long)l->bytes,
+                   (unsigned long long)l->keys, (unsigned long long)l->filter_bytes,
+                   (unsigned long long)l->filter_probes, (unsigned long long)l->filter_negatives,
+                   (unsigned long long)l->filter_false_positives);
+        if (rate < 0)
+            buf_text(out, "        -");
+        else
+            buf_printf(out, "%8.4f%%", rate * 100);
+        buf_printf(out, " %13llu\n", (unsigned long long)l->device_reads);
+    }
+}
+
+static void tables_text(struct buf *out, const struct version *v)
+{
+    buf_text(out,
+             "level  run     table         bytes       keys  tombstones  smallest .. largest\n");
+    for (uint32_t r = 0; r < v->run_count; r++)
+        for (uint32_t i = 0; i < v->runs[r].count; i++) {
+            const struct table_meta *m = v->runs[r].tables[i];
+            char smallest[64], largest[64];
+            buf_printf(out, "%5u %4llu  %06llu %13llu %10llu %11llu  %s .. %s\n", v->runs[r].level,
+                       (unsigned long long)v->runs[r].id, (unsigned long long)m->number,
+                       (unsigned long long)m->file_size, (unsigned long long)m->keys,
+                       (unsigned long long)m->tombstones,
+                       slice_print(m->smallest, smallest, sizeof smallest),
+                       slice_print(m->largest, largest, sizeof largest));
+        }
+}
+
+/* false: no such property. */
+static bool property_print(struct buf *out, tamiz *db, const char *name, const tamiz_stats *stats,
+                           const struct view *view)
+{
+    if (strcmp(name, "stats") == 0)
+        stats_text(out, stats);
+    else if (strcmp(name, "stats.json") == 0)
+        stats_json(out, stats);
+    else if (strcmp(name, "stats.prometheus") == 0)
+        stats_prometheus(out, stats);
+    else if (strcmp(name, "levels") == 0)
+        levels_text(out, stats, view->version);
+    else if (strcmp(name, "tables") == 0)
+        tables_text(out, view->version);
+    else if (strcmp(name, "options") == 0) {
+        options_print(out, &db->store->options);
+        buf_printf(out, "read_many=%s\n", env_read_many_name(db->store->env));
+    } else
+        return false;
+    return true;
+}
+
+tamiz_status tamiz_property(tamiz *db, const char *name, char **text)
+{
+    tamiz_status st = store_check(db);
+    if (st != TAMIZ_OK)
+        return st;
+    if (!name || !text)
+        return op_refuse(TAMIZ_INVALID_ARGUMENT, "name or text: NULL");
+    *text = NULL;
+    struct store *s = db->store;
+    struct counters *room = mem_new_array(&s->alloc, 1, sizeof *room);
+    tamiz_stats *stats = mem_new_array(&s->alloc, 1, sizeof *stats);
+    struct buf out = buf_init(&s->alloc);
+    if (room && stats) {
+        uint64_t seq;
+        stats_fill(db, stats, room);
+        struct epoch_slot *slot = epoch_enter(&s->epoch);
+        struct view *view = view_acquire(db, &seq);
+        epoch_leave(slot);
+        if (!property_print(&out, db, name, stats, view))
+            st = op_refuse(
+                TAMIZ_NOT_FOUND,
+                "%s: no such property; there are stats, stats.json, stats.prometheus, levels, "
+                "tables, options",
+                name);
+        view_unref(view);
+    }
+    if (st == TAMIZ_OK)
+        *text = room && stats ? buf_handout(&out) : NULL;
+    if (st == TAMIZ_OK && !*text)
+        st = op_refuse(TAMIZ_OUT_OF_MEMORY, "out of memory");
+    buf_free(&out);
+    mem_free(&s->alloc, room, sizeof *room);
+    mem_free(&s->alloc, stats, sizeof *stats);
+    return st;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The store as one thing. `struct store` is what all keyspaces share: directory, lock, log, cache,
+ * sequence, background. `struct tamiz` is one keyspace: a tree of memtables and tables, seen
+ * through its view.
+ *
+ * Locks, in the order they are taken:
+ *
+ *     install_mutex   one change of the tree at a time: manifest, version, view
+ *     log_mutex       the logs: appended, synced, switched, removed
+ *     mutex           everything short: queue of writers, view pointers, jobs, snapshots, iterators
+ *
+ * No I/O happens under `mutex`. Readers take none of them.
+ */
+#ifndef TAMIZ_DB_STORE_H
+#define TAMIZ_DB_STORE_H
+
+#include "compact/pick.h"
+#include "env/epoch.h"
+#include "env/thread.h"
+#include "log/log.h"
+#include "tamiz/tamiz.h"
+#include "version/manifest.h"
+
+struct view;
+struct writer;
+struct ledger;
+
+/* One write-ahead log that some memtable still needs. The last of the list is the one that is
+ * written. */
+struct store_log {
+    uint64_t number;
+    struct log_writer writer;
+    bool entry_synced; /* its name in the directory survives a power cut               */
+    uint64_t last_seq; /* highest sequence in it; 0: none                              */
+};
+
+/* A standing background error: kept until the same work succeeds. */
+struct standing_error {
+    tamiz_status status;
+    char text[OP_TEXT_MAX];
+};
+
+enum {
+    STORE_JOBS_MAX = 72
+}; /* compactions at once: one a thread, and those that callers ask for */
+
+/* A removed table that somebody may still read. */
+struct obsolete {
+    struct table_meta *meta; /* one reference: ours */
+    struct obsolete *next;
+};
+
+struct store {
+    tamiz_options options; /* as asked, env and limits resolved. Frozen */
+    struct alloc alloc;
+    const tamiz_env *env;
+    char *directory;
+    void *lock; /* NULL: read-only */
+    const _Atomic unsigned char *fork_guard;
+    struct epoch epoch;
+    struct cache *cache;
+    struct file_pool files;
+    struct table_world world;
+    struct ledger *ledger;
+    struct tamiz *keyspace; /* the default one */
+
+    _Atomic uint64_t seq; /* published: all versions at or below are in their views */
+    _Atomic uint64_t next_file;
+    _Atomic bool closing;
+
+    /* install_mutex */
+    struct mutex install_mutex;
+    struct manifest manifest;
+    struct manifest_state state; /* what the manifest says; version is the newest */
+
+    /* log_mutex */
+    struct mutex log_mutex;
+    struct store_log *logs; /* oldest first */
+    size_t log_count, log_capacity;
+
+    /* mutex */
+    struct mutex mutex;
+    struct condition progress; /* a job ended, or the state of writing changed */
+    struct condition work;     /* there may be a job */
+    struct writer *first_writer, *last_writer;
+    struct tamiz_snapshot *oldest_snapshot, *newest_snapshot;
+    struct tamiz_iter *iters;
+    struct counters ended; /* of closed iterators and ended jobs */
+    bool flushing;         /* a flush job runs */
+    bool moving_on;   /* the active memtable must be sealed before the next write: its log failed */
+    uint32_t merging; /* compaction jobs that run */
+    uint32_t paused;  /* > 0: no new automatic compactions */
+    const struct job *running[STORE_JOBS_MAX]; /* as many as merging */
+    struct buf busy;                           /* u64 numbers of tables in running jobs */
+    struct buf cursors[TAMIZ_LEVELS];
+    struct standing_error flush_error, merge_error;
+    uint64_t retry_flush_ns, retry_merge_ns; /* monotonic: not before */
+    uint32_t flush_failures, merge_failures; /* in a row */
+    bool write_error; /* a group reached the log but not the memtable: writing is over until
+                         reopened */
+    uint64_t last_sync_ns;
+    struct obsolete *obsolete;
+    struct thread *threads;
+    uint32_t thread_count;
+    struct thread syncer;
+    bool has_syncer;
+};
+
+struct tamiz {
+    _Atomic(struct view *) view;
+    struct store *store;
+    uint32_t id;
+};
+
+/* Checks what every public call checks: a handle, and that it did not cross fork(). */
+static inline tamiz_status store_check(const struct tamiz *db)
+{
+    if (__builtin_expect(!db, 0))
+        return op_refuse(TAMIZ_INVALID_ARGUMENT, "no store given (NULL)");
+    if (__builtin_expect(!atomic_load_explicit(db->store->fork_guard, memory_order_relaxed), 0))
+        return op_refuse(TAMIZ_INVALID_ARGUMENT,
+                         "%s: opened before fork(); a child opens its own handle",
+                         db->store->directory);
+    return TAMIZ_OK;
+}
+
+/* Reports to the embedder's event log; silent without one. */
+void store_event(const struct store *s, tamiz_event_kind kind, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+uint64_t store_next_file(void *store); /* a number never used before; any thread */
+
+/* "DIRECTORY/NAME" of a file of the store; TAMIZ_OUT_OF_MEMORY recorded where NULL. Freed with
+ * mem_free_text. */
+char *store_path(struct op *op, const struct store *s, enum file_kind kind, uint64_t number);
+
+/* Removes obsolete tables nobody reads any more, and what epochs hold. Any thread, no lock held. */
+void store_collect(struct store *s);
+
+#endif

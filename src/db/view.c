@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+#include "db/view.h"
+
+#include <assert.h>
+
+struct mem_ref *mem_ref_new(struct op *op, struct store *s, uint64_t first_log)
+{
+    struct mem_ref *m = mem_new_array(&s->alloc, 1, sizeof *m);
+    if (m)
+        m->memtable = memtable_new(&s->alloc, (size_t)s->options.memtable);
+    if (!m || !m->memtable) {
+        mem_free(&s->alloc, m, sizeof *m);
+        op_fail_memory(op);
+        return NULL;
+    }
+    atomic_init(&m->refs, 1);
+    m->first_log = first_log;
+    return m;
+}
+
+void mem_ref_unref(struct store *s, struct mem_ref *m)
+{
+    if (!m || atomic_fetch_sub_explicit(&m->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    memtable_free(m->memtable);
+    mem_free(&s->alloc, m, sizeof *m);
+}
+
+static size_t view_bytes(uint32_t memtable_count)
+{
+    return sizeof(struct view) + memtable_count * sizeof(struct mem_ref *);
+}
+
+static void view_retired(struct retired *self, void *ctx)
+{
+    (void)self;
+    view_unref(ctx);
+}
+
+struct view *view_new(struct op *op, struct store *s, struct mem_ref *const *memtables,
+                      uint32_t count, struct version *version)
+{
+    struct view *v = mem_new(&s->alloc, view_bytes(count));
+    if (!v) {
+        op_fail_memory(op);
+        return NULL;
+    }
+    *v = (struct view){.store = s, .version = version, .memtable_count = count};
+    v->retired.free = view_retired;
+    v->retired.ctx = v;
+    atomic_init(&v->refs, 1);
+    for (uint32_t i = 0; i < count; i++) {
+        v->memtables[i] = memtables[i];
+        atomic_fetch_add_explicit(&memtables[i]->refs, 1, memory_order_relaxed);
+    }
+    version_ref(version);
+    return v;
+}
+
+void view_ref(struct view *v)
+{
+    atomic_fetch_add_explicit(&v->refs, 1, memory_order_relaxed);
+}
+
+void view_unref(struct view *v)
+{
+    if (!v || atomic_fetch_sub_explicit(&v->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    struct store *s = v->store;
+    for (uint32_t i = 0; i < v->memtable_count; i++)
+        mem_ref_unref(s, v->memtables[i]);
+    version_unref(v->version);
+    mem_free(&s->alloc, v, view_bytes(v->memtable_count));
+}
+
+void view_publish(struct tamiz *db, struct view *next)
+{
+    assert(mutex_held(&db->store->mutex));
+    struct view *old = atomic_exchange_explicit(&db->view, next, memory_order_seq_cst);
+    if (old)
+        epoch_retire(&db->store->epoch, &old->retired);
+}
+
+struct view *view_acquire(struct tamiz *db, uint64_t *seq)
+{
+    struct view *v = view_borrow(db, seq);
+    view_ref(v);
+    return v;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a reader sees, frozen: memtables and a version, pinned together. A change of the tree makes
+ * a new view; the old one lives on for those who look at it.
+ *
+ * A point read borrows the view inside an epoch and takes no reference; an iterator takes one. The
+ * view's own, for being the current one, is given up through epoch_retire(), so that borrowers have
+ * left by then.
+ */
+#ifndef TAMIZ_DB_VIEW_H
+#define TAMIZ_DB_VIEW_H
+
+#include "db/store.h"
+#include "mem/memtable.h"
+
+/* A memtable and what the log needs to know of it. Shared by views. */
+struct mem_ref {
+    _Atomic uint32_t refs;
+    struct memtable *memtable;
+    uint64_t first_log; /* the oldest log that has a write of it */
+};
+
+struct view {
+    struct retired retired;
+    _Atomic uint32_t refs;
+    struct store *store;
+    struct version *version;
+    uint32_t memtable_count;
+    struct mem_ref *memtables[]; /* newest first; [0] is written, the others are sealed */
+};
+
+struct mem_ref *mem_ref_new(struct op *op, struct store *s, uint64_t first_log);
+void mem_ref_unref(struct store *s, struct mem_ref *m);
+
+/* A view over `memtables` (newest first) and `version`, each referenced again. One reference. NULL:
+ * memory is out (recorded). */
+struct view *view_new(struct op *op, struct store *s, struct mem_ref *const *memtables,
+                      uint32_t count, struct version *version);
+void view_ref(struct view *v);
+void view_unref(struct view *v);
+
+/* Puts `next` (whose reference passes over) in the place of the current view. store->mutex held. */
+void view_publish(struct tamiz *db, struct view *next);
+
+/* The current view with a reference, and the sequence up to which it is complete. Inside an epoch.
+ */
+struct view *view_acquire(struct tamiz *db, uint64_t *seq);
+
+/* The same without a reference: good until the epoch is left. */
+static inline struct view *view_borrow(struct tamiz *db, uint64_t *seq)
+{
+    for (;;) {
+        struct view *v = atomic_load_explicit(&db->view, memory_order_seq_cst);
+        *seq = atomic_load_explicit(&db->store->seq, memory_order_acquire);
+        /* A memtable that came between the two loads could hold versions below *seq that this view
+         * lacks. */
+        if (__builtin_expect(v == atomic_load_explicit(&db->view, memory_order_acquire), 1))
+            return v;
+    }
+}
+
+#endif

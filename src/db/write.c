@@ -1,0 +1,697 @@
+/* SPDX-License-Identifier: MIT */
+#include "db/write.h"
+
+#include <assert.h>
+
+#include "db/background.h"
+
+enum {
+    GROUP_BYTES = 1 << 20, /* a group takes followers until it has so much */
+    GROUP_WRITERS = 64,
+    LOG_ALLOCATE =
+        1 << 20, /* reserved at a time, so that an append seldom changes the file's metadata */
+    WAIT_US = 100 * 1000, /* a waiting writer looks up so often, whatever is signalled */
+    SLOW_US_MAX = 1000,   /* the longest pause of one slowed write */
+    SEALED_MAX = 2,       /* memtables that wait for their flush before writers do */
+};
+
+/* ---- logs ---- */
+
+static struct store_log *active_log(struct store *s)
+{
+    return s->log_count ? &s->logs[s->log_count - 1] : NULL;
+}
+
+tamiz_status store_new_log(struct op *op, struct store *s, uint64_t first_seq)
+{
+    assert(mutex_held(&s->log_mutex));
+    tamiz_status st = TAMIZ_OK;
+    char *path = NULL;
+    if (s->log_count == s->log_capacity) {
+        const size_t capacity = s->log_capacity ? s->log_capacity * 2 : 8;
+        struct store_log *grown = mem_resize(&s->alloc, s->logs, s->log_capacity * sizeof *grown,
+                                             capacity * sizeof *grown);
+        if (!grown)
+            return op_fail_memory(op);
+        s->logs = grown;
+        s->log_capacity = capacity;
+    }
+    struct store_log fresh = {.number = store_next_file(s)};
+    struct log_header header = {.kind = LOG_WAL,
+                                .number = fresh.number,
+                                .first = first_seq,
+                                .boot_id = env_boot_id(s->env)};
+    TRY(env_random_u64(op, s->env, &header.file_id));
+    path = store_path(op, s, FILE_LOG, fresh.number);
+    TRY(path ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
+    TRY(log_create(op, s->env, &s->alloc, path, IO_LOG, &header, LOG_ALLOCATE, &fresh.writer));
+    s->logs[s->log_count++] = fresh;
+done:
+    mem_free_text(&s->alloc, path);
+    return st;
+}
+
+/* Where no-log writes came last, an empty batch says how far the sequence went, so that the next
+ * log follows without a gap. */
+static tamiz_status log_mark_end(struct op *op, struct store *s, struct store_log *log,
+                                 uint64_t next_seq)
+{
+    if (log->writer.broken || log->last_seq + 1 == next_seq || log->writer.end == LOG_HEADER_SIZE)
+        return TAMIZ_OK;
+    struct buf head = buf_init(&s->alloc);
+    batch_head(&head, next_seq, 0);
+    const struct slice piece = buf_slice(&head);
+    const tamiz_status st =
+        head.failed ? op_fail_memory(op) : log_append(op, &log->writer, &piece, 1);
+    buf_free(&head);
+    return st;
+}
+
+static tamiz_status switch_log(struct op *op, struct store *s)
+{
+    const uint64_t next_seq = atomic_load_explicit(&s->seq, memory_order_relaxed) + 1;
+    tamiz_status st = TAMIZ_OK;
+    mutex_lock(&s->log_mutex);
+    struct store_log *log = active_log(s);
+    if (log)
+        TRY(log_mark_end(op, s, log, next_seq));
+    TRY(store_new_log(op, s, next_seq));
+done:
+    mutex_unlock(&s->log_mutex);
+    return st;
+}
+
+tamiz_status store_sync_logs(struct op *op, struct store *s)
+{
+    assert(mutex_held(&s->log_mutex));
+    tamiz_status st = TAMIZ_OK;
+    bool names = false;
+    for (size_t i = 0; i < s->log_count; i++) {
+        struct store_log *log = &s->logs[i];
+        if (log->writer.durable < log->writer.end)
+            TRY(log_sync(op, &log->writer));
+        names |= !log->entry_synced;
+    }
+    if (names)
+        TRY(env_sync_directory(op, s->env, s->directory));
+    for (size_t i = 0; i < s->log_count; i++)
+        s->logs[i].entry_synced = true;
+    s->last_sync_ns = env_monotonic_ns(s->env);
+done:
+    return st;
+}
+
+void store_drop_logs(struct op *op, struct store *s, uint64_t keep_from)
+{
+    mutex_lock(&s->log_mutex);
+    size_t dropped = 0;
+    while (dropped + 1 < s->log_count && s->logs[dropped].number < keep_from) {
+        struct store_log *log = &s->logs[dropped++];
+        /* Its writes are in durable tables: what fails here costs a file that the next open
+         * removes. */
+        (void)log_close(op, &log->writer);
+        op_forgive(op);
+        char *path = store_path(op, s, FILE_LOG, log->number);
+        if (path)
+            (void)env_remove(op, s->env, path);
+        op_forgive(op);
+        mem_free_text(&s->alloc, path);
+    }
+    if (dropped) {
+        memmove(s->logs, s->logs + dropped, (s->log_count - dropped) * sizeof *s->logs);
+        s->log_count -= dropped;
+    }
+    mutex_unlock(&s->log_mutex);
+}
+
+/* ---- sealing ---- */
+
+/* Ends the active memtable: a new log, a new memtable, a new view. Called by the leader; mutex
+ * held, given up in between. */
+static tamiz_status seal_memtable(struct op *op, struct tamiz *db)
+{
+    struct store *s = db->store;
+    struct mem_ref *fresh = NULL;
+    struct mem_ref **list = NULL;
+    struct view *next = NULL;
+    uint32_t count = 0;
+    tamiz_status st = TAMIZ_OK;
+    mutex_unlock(&s->mutex);
+    TRY(switch_log(op, s));
+    fresh = mem_ref_new(op, s, s->logs[s->log_count - 1].number);
+    TRY(fresh ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
+done:
+    mutex_lock(&s->mutex);
+    if (st != TAMIZ_OK)
+        return st;
+    /* From here on the mutex is held: no flush can change the view between reading and replacing
+     * it. */
+    struct view *now = atomic_load_explicit(&db->view, memory_order_relaxed);
+    count = now->memtable_count + 1;
+    list = mem_new_array(&s->alloc, count, sizeof(struct mem_ref *));
+    if (list) {
+        list[0] = fresh;
+        memcpy(list + 1, now->memtables, now->memtable_count * sizeof *list);
+        next = view_new(op, s, list, count, now->version);
+        mem_free(&s->alloc, list, count * sizeof *list);
+    }
+    mem_ref_unref(s, fresh); /* the view has its own */
+    if (!next)
+        return op_fail_memory(op);
+    s->moving_on = false;
+    view_publish(db, next);
+    condition_broadcast(&s->work);
+    return TAMIZ_OK;
+}
+
+/* ---- room ---- */
+
+static uint32_t sealed_count(const struct view *v)
+{
+    return v->memtable_count - 1;
+}
+
+/* Waits for the background, or does its work; counts the stall. mutex held. TAMIZ_BUSY with
+ * no_wait. */
+static tamiz_status wait_for_background(struct op *op, struct store *s, const struct writer *w,
+                                        const char *why)
+{
+    if (w->no_wait)
+        return op_fail(op, TAMIZ_BUSY, "%s: a write would have to wait: %s", s->directory, why);
+    const uint64_t from = env_monotonic_ns(s->env);
+    store_event(s, TAMIZ_EVENT_STALL, "writers wait: %s", why);
+    if (s->options.threads == 0) {
+        mutex_unlock(&s->mutex);
+        (void)background_step(s);
+        mutex_lock(&s->mutex);
+    } else {
+        condition_broadcast(&s->work);
+        (void)condition_wait_us(&s->progress, &s->mutex, WAIT_US);
+    }
+    counter_add(&op->count->stalls, 1);
+    counter_add(&op->count->stall_us, (env_monotonic_ns(s->env) - from) / 1000);
+    return TAMIZ_OK;
+}
+
+/* Level 0 grows faster than it is merged: each write pauses in proportion to how near the stop is.
+ * mutex held. */
+static void slow_down(struct op *op, struct store *s, uint32_t runs)
+{
+    const uint32_t start =
+        s->options.level0_runs + (s->options.level0_stop - s->options.level0_runs) / 2;
+    if (runs < start || s->options.threads == 0)
+        return;
+    const uint64_t us =
+        (uint64_t)SLOW_US_MAX * (runs - start + 1) / (s->options.level0_stop - start + 1);
+    mutex_unlock(&s->mutex);
+    env_sleep_us(s->env, us);
+    mutex_lock(&s->mutex);
+    counter_add(&op->count->stalls, 1);
+    counter_add(&op->count->stall_us, us);
+}
+
+static tamiz_status refuse_writing(struct op *op, const struct store *s)
+{
+    if (atomic_load_explicit(&s->closing, memory_order_relaxed))
+        return op_fail(op, TAMIZ_CLOSED, "%s: the store is being closed", s->directory);
+    if (s->options.read_only)
+        return op_fail(op, TAMIZ_READ_ONLY, "%s: opened read-only", s->directory);
+    if (s->write_error)
+        return op_fail(
+            op, TAMIZ_READ_ONLY,
+            "%s: a write reached the log but not memory; reading goes on, writing after reopening",
+            s->directory);
+    return TAMIZ_OK;
+}
+
+/* Whether level 0 is at its limit while something can bring it down: nobody waits for a merge that
+ * will not come. */
+static bool level0_full(const struct store *s, const struct view *v)
+{
+    return s->options.compaction != TAMIZ_COMPACTION_OFF &&
+           v->version->level_runs[0] >= s->options.level0_stop && s->paused == 0 &&
+           (s->merge_error.status == TAMIZ_OK || s->merging > 0);
+}
+
+/* Until the active memtable has room for `w`. Leader only; mutex held. */
+static tamiz_status make_room(struct op *op, struct writer *w)
+{
+    struct store *s = w->db->store;
+    bool slowed = false;
+    bool seal = w->seal;
+    for (;;) {
+        const tamiz_status st = refuse_writing(op, s);
+        if (st != TAMIZ_OK)
+            return st;
+        const struct view *v = atomic_load_explicit(&w->db->view, memory_order_relaxed);
+        const struct memtable *active = v->memtables[0]->memtable;
+        if (!slowed) {
+            slowed = true;
+            if (v->version->level_runs[0] > s->options.level0_runs && level0_full(s, v) == false &&
+                s->options.compaction != TAMIZ_COMPACTION_OFF) {
+                slow_down(op, s, v->version->level_runs[0]);
+                continue;
+            }
+        }
+        const bool full = memtable_bytes(active) >= s->options.memtable || s->moving_on;
+        if (!full && !(seal && memtable_count(active) > 0))
+            return TAMIZ_OK;
+        if (sealed_count(v) >= SEALED_MAX) {
+            if (s->flush_error.status != TAMIZ_OK && s->flush_failures > 0 &&
+                s->options.threads != 0)
+                return op_fail(op, s->flush_error.status, "%s", s->flush_error.text);
+            const tamiz_status waited =
+                wait_for_background(op, s, w, "memtables are not flushed yet");
+            if (waited != TAMIZ_OK)
+                return waited;
+            if (s->options.threads == 0 && s->flush_error.status != TAMIZ_OK)
+                return op_fail(op, s->flush_error.status, "%s", s->flush_error.text);
+        } else if (level0_full(s, v)) {
+            const tamiz_status waited = wait_for_background(op, s, w, "level 0 has too many runs");
+            if (waited != TAMIZ_OK)
+                return waited;
+        } else {
+            const tamiz_status sealed = seal_memtable(op, w->db);
+            if (sealed != TAMIZ_OK)
+                return sealed;
+            seal = false;
+        }
+    }
+}
+
+/* ---- the group ---- */
+
+struct group {
+    struct memtable *memtable; /* the active one: only the leader could seal it */
+    struct writer *last;
+    size_t writers;
+    uint64_t writes;
+    bool sync;
+};
+
+static uint64_t writer_count(const struct writer *w)
+{
+    return w->single ? 1 : w->batch ? w->batch->count : 0;
+}
+
+static size_t writer_bytes(const struct writer *w)
+{
+    return w->single ? w->key.size + w->value.size : w->batch ? w->batch->body.size : 0;
+}
+
+/* Everybody from the leader on that can go with it. mutex held. */
+static struct group collect(struct writer *leader)
+{
+    struct group g = {
+        .last = leader, .writers = 1, .writes = writer_count(leader), .sync = leader->sync};
+    size_t bytes = writer_bytes(leader);
+    for (struct writer *w = leader->next; w && g.writers < GROUP_WRITERS; w = w->next) {
+        bytes += writer_bytes(w);
+        if (bytes > GROUP_BYTES || w->no_log != leader->no_log || w->seal)
+            break;
+        g.last = w;
+        g.writers++;
+        g.writes += writer_count(w);
+        g.sync |= w->sync;
+    }
+    return g;
+}
+
+/* The record's pieces: the group's head, then each writer's writes. A single write needs its two
+ * small heads encoded. */
+static tamiz_status append_group(struct op *op, struct store *s, struct writer *leader,
+                                 const struct group *g, uint64_t first_seq)
+{
+    enum { PIECES_EACH = 4, SMALL = 24 };
+    struct slice pieces[1 + GROUP_WRITERS * PIECES_EACH];
+    uint8_t small[GROUP_WRITERS * 2][SMALL];
+    uint8_t head[2 * VARINT_MAX];
+    size_t n = 0, smalls = 0;
+    uint8_t *end = varint_store(varint_store(head, first_seq), g->writes);
+    pieces[n++] = slice_of(head, (size_t)(end - head));
+    for (struct writer *w = leader;; w = w->next) {
+        if (w->single) {
+            uint8_t *at = small[smalls++];
+            uint8_t *to = at;
+            *to++ = (uint8_t)w->kind;
+            to = varint_store(to, w->db->id);
+            to = varint_store(to, w->key.size);
+            pieces[n++] = slice_of(at, (size_t)(to - at));
+            pieces[n++] = w->key;
+            if (w->kind != KIND_DELETE) {
+                at = small[smalls++];
+                pieces[n++] = slice_of(at, (size_t)(varint_store(at, w->value.size) - at));
+                pieces[n++] = w->value;
+            }
+        } else if (w->batch) {
+            pieces[n++] = buf_slice(&w->batch->body);
+        }
+        if (w == g->last)
+            break;
+    }
+    (void)s;
+    return log_append(op, &active_log(s)->writer, pieces, n);
+}
+
+/* To the log, and to the disk where somebody asked. No lock held: only the leader is here. */
+static tamiz_status log_group(struct op *op, struct store *s, struct writer *leader,
+                              const struct group *g, uint64_t first_seq)
+{
+    tamiz_status st = TAMIZ_OK;
+    mutex_lock(&s->log_mutex);
+    if (active_log(s)->writer.broken)
+        TRY(op_fail(op, TAMIZ_IO_ERROR, "%s: the log failed before", s->directory));
+    if (g->writes && !leader->no_log) {
+        TRY(append_group(op, s, leader, g, first_seq));
+        active_log(s)->last_seq = first_seq + g->writes - 1;
+    }
+    if (g->sync || (s->options.sync == TAMIZ_SYNC_ALWAYS && g->writes && !leader->no_log))
+        TRY(store_sync_logs(op, s));
+done:
+    mutex_unlock(&s->log_mutex);
+    return st;
+}
+
+static tamiz_status insert_writer(struct op *op, struct memtable *m, const struct writer *w,
+                                  uint64_t first_seq)
+{
+    if (w->single)
+        return memtable_add(op, m, w->key, hash_key(w->key), stamp_of(first_seq, w->kind),
+                            w->value);
+    if (!w->batch)
+        return TAMIZ_OK;
+    struct batch_reader reader;
+    struct batch_write write;
+    batch_walk(w->batch, first_seq, &reader);
+    tamiz_status st = TAMIZ_OK;
+    while (st == TAMIZ_OK && batch_next(&reader, &write))
+        st = memtable_add(op, m, write.key, hash_key(write.key), stamp_of(write.seq, write.kind),
+                          write.value);
+    return st;
+}
+
+static tamiz_status insert_group(struct op *op, struct memtable *m, struct writer *leader,
+                                 const struct group *g, uint64_t first_seq)
+{
+    tamiz_status st = TAMIZ_OK;
+    for (struct writer *w = leader; st == TAMIZ_OK; w = w->next) {
+        st = insert_writer(op, m, w, first_seq);
+        first_seq += writer_count(w);
+        if (w == g->last)
+            break;
+    }
+    return st;
+}
+
+/* A log that failed is left for good. If only an append failed, all that was acknowledged is in the
+ * memtable and in the log's good part, and a new log goes on. If a sync failed, acknowledged bytes
+ * of it may be lost: the memtable must reach a table. */
+static void log_failed(struct op *op, struct store *s)
+{
+    struct op quiet;
+    op_init(&quiet, &s->alloc, op->count);
+    mutex_lock(&s->log_mutex);
+    bool lost = false;
+    for (size_t i = 0; i < s->log_count; i++)
+        lost |= s->logs[i].writer.broken && s->logs[i].writer.durable < s->logs[i].writer.end;
+    const bool broken = active_log(s)->writer.broken;
+    if (broken && !lost)
+        (void)store_new_log(&quiet, s, atomic_load_explicit(&s->seq, memory_order_relaxed) + 1);
+    const bool still = active_log(s)->writer.broken;
+    mutex_unlock(&s->log_mutex);
+    mutex_lock(&s->mutex);
+    s->moving_on |= lost || still;
+    mutex_unlock(&s->mutex);
+}
+
+static tamiz_status commit(struct op *op, struct store *s, struct writer *leader,
+                           const struct group *g)
+{
+    const uint64_t first_seq = atomic_load_explicit(&s->seq, memory_order_relaxed) + 1;
+    if (first_seq + g->writes > SEQ_MAX)
+        return op_fail(op, TAMIZ_NOT_SUPPORTED, "%s: the sequence has reached its end",
+                       s->directory);
+    tamiz_status st = log_group(op, s, leader, g, first_seq);
+    if (st != TAMIZ_OK) {
+        log_failed(op, s);
+        return st;
+    }
+    st = insert_group(op, g->memtable, leader, g, first_seq);
+    if (st != TAMIZ_OK) {
+        mutex_lock(&s->mutex);
+        s->write_error = true;
+        mutex_unlock(&s->mutex);
+        return st;
+    }
+    if (g->writes)
+        atomic_store_explicit(&s->seq, first_seq + g->writes - 1, memory_order_release);
+    return TAMIZ_OK;
+}
+
+/* ---- the queue ---- */
+
+static void finish(struct writer *w, struct op *from, tamiz_status status)
+{
+    w->status = status;
+    w->done = true;
+    if (status != TAMIZ_OK && w->op != from)
+        op_fail(w->op, status, "%s", from->text);
+    if (w->waits)
+        condition_signal(&w->ready);
+}
+
+/* Joins the queue and waits until done or first. mutex held. */
+static void enqueue(struct op *op, struct store *s, struct writer *w)
+{
+    if (s->last_writer)
+        s->last_writer->next = w;
+    else
+        s->first_writer = w;
+    s->last_writer = w;
+    if (s->first_writer == w)
+        return;
+    w->waits = condition_init(op, &w->ready) == TAMIZ_OK;
+    while (!w->done && s->first_writer != w) {
+        if (w->waits)
+            condition_wait(&w->ready, &s->mutex);
+        else
+            (void)condition_wait_us(&s->progress, &s->mutex, 100);
+    }
+}
+
+static void dequeue_group(struct op *op, struct store *s, struct writer *leader,
+                          struct writer *last, tamiz_status st)
+{
+    for (struct writer *w = leader; w;) {
+        struct writer *next = w->next; /* a follower's frame may be gone once it is done */
+        const bool end = w == last;
+        s->first_writer = next;
+        if (w == leader)
+            w->status = st, w->done = true;
+        else
+            finish(w, op, st);
+        if (end)
+            break;
+        w = next;
+    }
+    if (!s->first_writer)
+        s->last_writer = NULL;
+    else if (s->first_writer->waits)
+        condition_signal(&s->first_writer->ready);
+}
+
+tamiz_status db_write(struct op *op, struct writer *w)
+{
+    struct store *s = w->db->store;
+    w->op = op;
+    mutex_lock(&s->mutex);
+    enqueue(op, s, w);
+    if (!w->done) {
+        struct group g = {.last = w, .writers = 1};
+        tamiz_status st = make_room(op, w);
+        if (st == TAMIZ_OK) {
+            g = collect(w);
+            g.memtable =
+                atomic_load_explicit(&w->db->view, memory_order_relaxed)->memtables[0]->memtable;
+            mutex_unlock(&s->mutex);
+            st = commit(op, s, w, &g);
+            mutex_lock(&s->mutex);
+        }
+        dequeue_group(op, s, w, g.last, st);
+    }
+    mutex_unlock(&s->mutex);
+    if (w->waits)
+        condition_free(&w->ready);
+    if (w->status == TAMIZ_OK && s->options.threads == 0)
+        background_run(s);
+    return w->status;
+}
+
+/* ---- public ---- */
+
+static tamiz_status check_key(size_t size, const void *key)
+{
+    if (!key && size)
+        return op_refuse(TAMIZ_INVALID_ARGUMENT, "key: NULL with size %zu", size);
+    if (size > KEY_SIZE_MAX)
+        return op_refuse(TAMIZ_INVALID_ARGUMENT, "key of %zu bytes: want 0..%u", size,
+                         KEY_SIZE_MAX);
+    return TAMIZ_OK;
+}
+
+static tamiz_status check_value(size_t size, const void *value)
+{
+    if (!value && size)
+        return op_refuse(TAMIZ_INVALID_ARGUMENT, "value: NULL with size %zu", size);
+    if (size > VALUE_SIZE_MAX)
+        return op_refuse(TAMIZ_INVALID_ARGUMENT, "value of %zu bytes: want 0..%u", size,
+                         VALUE_SIZE_MAX);
+    return TAMIZ_OK;
+}
+
+static tamiz_status write_options_apply(const tamiz_write_options *options, struct writer *w)
+{
+    if (!options)
+        return TAMIZ_OK;
+    tamiz_write_options o = TAMIZ_WRITE_OPTIONS_INIT;
+    if (options->struct_size < sizeof options->struct_size)
+        return op_refuse(TAMIZ_INVALID_ARGUMENT,
+                         "write options: struct_size=%zu: start from TAMIZ_WRITE_OPTIONS_INIT",
+                         options->struct_size);
+    memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
+    if (o.sync && o.no_log)
+        return op_refuse(TAMIZ_INVALID_ARGUMENT,
+                         "write options: sync with no_log: nothing would be synced");
+    w->sync = o.sync;
+    w->no_log = o.no_log;
+    w->no_wait = o.no_wait;
+    return TAMIZ_OK;
+}
+
+/* Runs a writer with a slot's counters. It looks at nothing that is reclaimed by epochs and may
+ * wait long, so it is not inside. */
+static tamiz_status write_public(struct writer *w)
+{
+    struct store *s = w->db->store;
+    struct op op;
+    struct epoch_slot *slot = epoch_enter(&s->epoch);
+    epoch_stay_outside(slot);
+    op_init(&op, &s->alloc, &slot->count);
+    const tamiz_status st = op_publish(&op, db_write(&op, w));
+    epoch_leave(slot);
+    return st;
+}
+
+static tamiz_status write_one(tamiz *db, enum kind kind, struct slice key, struct slice value,
+                              const tamiz_write_options *options)
+{
+    struct writer w = {.db = db, .single = true, .kind = kind, .key = key, .value = value};
+    tamiz_status st = store_check(db);
+    if (st == TAMIZ_OK)
+        st = check_key(key.size, key.data);
+    if (st == TAMIZ_OK)
+        st = check_value(value.size, value.data);
+    if (st == TAMIZ_OK)
+        st = write_options_apply(options, &w);
+    return st == TAMIZ_OK ? write_public(&w) : st;
+}
+
+tamiz_status tamiz_put(tamiz *db, const void *key, size_t key_size, const void *value,
+                       size_t value_size, const tamiz_write_options *options)
+{
+    return write_one(db, KIND_PUT, slice_of(key, key_size), slice_of(value, value_size), options);
+}
+
+tamiz_status tamiz_delete(tamiz *db, const void *key, size_t key_size,
+                          const tamiz_write_options *options)
+{
+    return write_one(db, KIND_DELETE, slice_of(key, key_size), slice_of(NULL, 0), options);
+}
+
+tamiz_status tamiz_write(tamiz *db, tamiz_batch *batch, const tamiz_write_options *options)
+{
+    tamiz_status st = store_check(db);
+    if (st != TAMIZ_OK)
+        return st;
+    if (!batch)
+        return op_refuse(TAMIZ_INVALID_ARGUMENT, "no batch given (NULL)");
+    if (batch->store && batch->store != db->store)
+        return op_refuse(TAMIZ_INVALID_ARGUMENT, "%s: the batch has writes for another store",
+                         db->store->directory);
+    struct writer w = {.db = db, .batch = &batch->writes};
+    st = write_options_apply(options, &w);
+    return st == TAMIZ_OK ? write_public(&w) : st;
+}
+
+tamiz_status tamiz_sync(tamiz *db)
+{
+    struct writer w = {.db = db, .sync = true};
+    const tamiz_status st = store_check(db);
+    return st == TAMIZ_OK ? write_public(&w) : st;
+}
+
+tamiz_batch *tamiz_batch_new(void)
+{
+    struct tamiz_batch *b = mem_new_array(&alloc_libc, 1, sizeof *b);
+    if (b)
+        batch_init(&b->writes, &alloc_libc);
+    return b;
+}
+
+static tamiz_status batch_put_kind(tamiz_batch *batch, tamiz *keyspace, enum kind kind,
+                                   struct slice key, struct slice value)
+{
+    if (!batch)
+        return op_refuse(TAMIZ_INVALID_ARGUMENT, "no batch given (NULL)");
+    tamiz_status st = check_key(key.size, key.data);
+    if (st == TAMIZ_OK)
+        st = check_value(value.size, value.data);
+    if (st == TAMIZ_OK && keyspace && batch->store && batch->store != keyspace->store)
+        st = op_refuse(TAMIZ_INVALID_ARGUMENT, "the batch has writes for another store");
+    if (st == TAMIZ_OK && batch->writes.body.size + key.size + value.size > UINT32_MAX - 65536)
+        st = op_refuse(TAMIZ_INVALID_ARGUMENT, "a batch of more than 2^32 bytes");
+    if (st != TAMIZ_OK)
+        return st;
+    struct counters nowhere = {0};
+    struct op op;
+    op_init(&op, &alloc_libc, &nowhere);
+    st = op_publish(&op,
+                    batch_add(&op, &batch->writes, kind, keyspace ? keyspace->id : 0, key, value));
+    if (st == TAMIZ_OK && keyspace)
+        batch->store = keyspace->store;
+    return st;
+}
+
+tamiz_status tamiz_batch_put(tamiz_batch *batch, tamiz *keyspace, const void *key, size_t key_size,
+                             const void *value, size_t value_size)
+{
+    return batch_put_kind(batch, keyspace, KIND_PUT, slice_of(key, key_size),
+                          slice_of(value, value_size));
+}
+
+tamiz_status tamiz_batch_delete(tamiz_batch *batch, tamiz *keyspace, const void *key,
+                                size_t key_size)
+{
+    return batch_put_kind(batch, keyspace, KIND_DELETE, slice_of(key, key_size), slice_of(NULL, 0));
+}
+
+size_t tamiz_batch_count(const tamiz_batch *batch)
+{
+    return batch ? (size_t)batch->writes.count : 0;
+}
+
+void tamiz_batch_clear(tamiz_batch *batch)
+{
+    if (!batch)
+        return;
+    batch_clear(&batch->writes);
+    batch->store = NULL;
+}
+
+void tamiz_batch_free(tamiz_batch *batch)
+{
+    if (!batch)
+        return;
+    batch_free(&batch->writes);
+    mem_free(&alloc_libc, batch, sizeof *batch);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Writing: group commit. Writers queue; the first is the leader, writes the log once for all that
+ * wait behind it, syncs once if any of them asked, puts everything into the memtable and publishes
+ * one new sequence. An error of the leader reaches every follower, and nothing of a failed group
+ * becomes visible.
+ */
+#ifndef TAMIZ_DB_WRITE_H
+#define TAMIZ_DB_WRITE_H
+
+#include "db/view.h"
+#include "log/batch.h"
+
+/* One caller's writes, on its stack while it waits. */
+struct writer {
+    struct tamiz *db;
+    /* One write, or a batch; neither: only the flags. */
+    bool single;
+    enum kind kind;
+    struct slice key, value;
+    const struct batch *batch;
+    bool sync, no_log, no_wait;
+    bool seal; /* end the memtable, if it has anything: for a flush */
+
+    struct op *op; /* gets the words of a failure */
+    tamiz_status status;
+    bool done;
+    struct writer *next;
+    bool waits; /* `ready` is initialised */
+    struct condition ready;
+};
+
+tamiz_status db_write(struct op *op, struct writer *w);
+
+/* A new log file, appended to store->logs and from now on the one that is written. log_mutex held.
+ */
+tamiz_status store_new_log(struct op *op, struct store *s, uint64_t first_seq);
+/* Closes and removes logs that no memtable needs any more: numbers below `keep_from`. No lock held
+ * but install_mutex. */
+void store_drop_logs(struct op *op, struct store *s, uint64_t keep_from);
+/* All logs, oldest first, and their names, are on the disk. log_mutex held. */
+tamiz_status store_sync_logs(struct op *op, struct store *s);
+
+struct tamiz_batch {
+    struct batch writes;
+    struct store *store; /* of the first keyspace named; NULL: none yet */
+};
+
+#endif

@@ -1,1 +1,0 @@
-typedef int tamiz_nothing_here_yet;

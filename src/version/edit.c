@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One edit of the manifest as bytes, and back; manifest.h has the fields. A decoder trusts nothing:
+ * the checksum of a record says that it is what somebody wrote, not that he was right.
+ */
+#include <inttypes.h>
+
+#include "base/coding.h"
+#include "version/manifest.h"
+
+enum tag {
+    TAG_NEXT_FILE = 1,
+    TAG_LOG_NUMBER = 2,
+    TAG_LAST_SEQ = 3,
+    TAG_NEXT_RUN = 4,
+    TAG_REMOVED = 5,
+    TAG_ADDED = 6,
+    TAG_KEYSPACE = 7,
+    TAG_KEYSPACE_DROPPED = 8,
+    TAG_NEXT_KEYSPACE = 9,
+};
+
+enum { KEYSPACE_NAME_MAX = 255 };
+
+/* Counters (next file and run, and what they count) stay below this, so that adding to one never
+ * wraps. */
+#define COUNTER_MAX (FILE_NUMBER_END - 1)
+
+/* ---- writing ---- */
+
+static void put_number(struct buf *out, enum tag tag, bool has, uint64_t value)
+{
+    if (!has)
+        return;
+    buf_varint(out, tag);
+    buf_varint(out, value);
+}
+
+static void put_table(struct buf *out, const struct table_meta *t)
+{
+    const uint64_t numbers[] = {t->file_size,  t->level,   t->run,     t->entries,     t->keys,
+                                t->tombstones, t->seq_min, t->seq_max, t->filter_bytes};
+    buf_varint(out, TAG_ADDED);
+    buf_varint(out, t->keyspace);
+    buf_varint(out, t->number);
+    buf_u64(out, t->file_id);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        buf_varint(out, numbers[i]);
+    buf_block(out, t->smallest);
+    buf_block(out, t->largest);
+}
+
+static void put_keyspace(struct buf *out, const struct manifest_keyspace *k)
+{
+    buf_varint(out, k->dropped ? TAG_KEYSPACE_DROPPED : TAG_KEYSPACE);
+    buf_varint(out, k->id);
+    if (!k->dropped)
+        buf_block(out, k->name);
+}
+
+void manifest_edit_encode(struct buf *out, const struct manifest_edit *edit)
+{
+    put_number(out, TAG_NEXT_FILE, edit->has_next_file, edit->next_file);
+    put_number(out, TAG_LOG_NUMBER, edit->has_log_number, edit->log_number);
+    put_number(out, TAG_LAST_SEQ, edit->has_last_seq, edit->last_seq);
+    put_number(out, TAG_NEXT_RUN, edit->has_next_run, edit->next_run);
+    for (size_t i = 0; i < edit->tables.removed_count; i++) {
+        buf_varint(out, TAG_REMOVED);
+        buf_varint(out, 0); /* the default keyspace: versions know no other yet */
+        buf_varint(out, edit->tables.removed[i]);
+    }
+    for (size_t i = 0; i < edit->tables.added_count; i++)
+        put_table(out, edit->tables.added[i]);
+    for (size_t i = 0; i < edit->keyspace_count; i++)
+        put_keyspace(out, &edit->keyspaces[i]);
+    put_number(out, TAG_NEXT_KEYSPACE, edit->has_next_keyspace, edit->next_keyspace);
+}
+
+/* ---- reading ---- */
+
+struct decoder {
+    struct op *op;
+    struct reader in;
+    size_t size; /* of the whole edit */
+    size_t field_at;
+};
+
+static tamiz_status fail_range(const struct decoder *d, const char *what, uint64_t least,
+                               uint64_t most, uint64_t found)
+{
+    return op_fail(d->op, TAMIZ_CORRUPTION,
+                   "edit, byte %zu: expected %s of %" PRIu64 " to %" PRIu64 ", found %" PRIu64,
+                   d->field_at, what, least, most, found);
+}
+
+static tamiz_status fail_cut(const struct decoder *d)
+{
+    return op_fail(d->op, TAMIZ_CORRUPTION,
+                   "edit, byte %zu: expected a whole field, found it cut off or a malformed varint "
+                   "in %zu bytes",
+                   d->field_at, d->size);
+}
+
+/* A varint that lies within [least, most]. */
+static tamiz_status take_number(struct decoder *d, const char *what, uint64_t least, uint64_t most,
+                                uint64_t *out)
+{
+    *out = reader_varint(&d->in);
+    if (d->in.bad)
+        return fail_cut(d);
+    return *out < least || *out > most ? fail_range(d, what, least, most, *out) : TAMIZ_OK;
+}
+
+/* One of the fields that an edit has at most once. */
+static tamiz_status take_once(struct decoder *d, const char *what, uint64_t least, uint64_t most,
+                              bool *has, uint64_t *out)
+{
+    if (*has)
+        return op_fail(d->op, TAMIZ_CORRUPTION,
+                       "edit, byte %zu: expected one field for the %s, found a second", d->field_at,
+                       what);
+    *has = true;
+    return take_number(d, what, least, most, out);
+}
+
+static tamiz_status take_key(struct decoder *d, const char *what, struct slice *out)
+{
+    *out = reader_block(&d->in);
+    if (d->in.bad)
+        return fail_cut(d);
+    return out->size > KEY_SIZE_MAX ? fail_range(d, what, 0, KEY_SIZE_MAX, out->size) : TAMIZ_OK;
+}
+
+/* The fields of an added table; keys are borrowed from the body. */
+static tamiz_status take_table_fields(struct decoder *d, struct table_meta *t)
+{
+    tamiz_status st;
+    uint64_t level;
+    TRY(take_number(d, "a keyspace", 0, COUNTER_MAX, &t->keyspace));
+    TRY(take_number(d, "a table's number", 1, COUNTER_MAX, &t->number));
+    t->file_id = reader_u64(&d->in);
+    if (!d->in.bad && t->file_id == 0)
+        return fail_range(d, "a file id", 1, UINT64_MAX, 0);
+    TRY(take_number(d, "a table's file size", 1, INT64_MAX, &t->file_size));
+    TRY(take_number(d, "a level", 0, TAMIZ_LEVELS - 1, &level));
+    t->level = (uint32_t)level;
+    TRY(take_number(d, "a run", 0, COUNTER_MAX, &t->run));
+    TRY(take_number(d, "a number of entries", 1, INT64_MAX, &t->entries));
+    TRY(take_number(d, "a number of keys, at most that of entries,", 1, t->entries, &t->keys));
+    TRY(take_number(d, "a number of tombstones, at most that of entries,", 0, t->entries,
+                    &t->tombstones));
+    TRY(take_number(d, "a smallest sequence", 0, SEQ_MAX, &t->seq_min));
+    TRY(take_number(d, "a largest sequence, not below the smallest,", t->seq_min, SEQ_MAX,
+                    &t->seq_max));
+    TRY(take_number(d, "bytes of a filter, at most those of the file,", 0, t->file_size,
+                    &t->filter_bytes));
+    TRY(take_key(d, "a smallest key's size", &t->smallest));
+    TRY(take_key(d, "a largest key's size", &t->largest));
+done:
+    return st;
+}
+
+static tamiz_status take_table(struct decoder *d, struct manifest_decoded *out)
+{
+    struct table_meta fields = {.number = 0}, *meta;
+    const tamiz_status st = take_table_fields(d, &fields);
+    char a[64], b[64];
+    if (st < 0)
+        return st;
+    if (slice_compare(fields.smallest, fields.largest) > 0)
+        return op_fail(d->op, TAMIZ_CORRUPTION,
+                       "edit, byte %zu: table %" PRIu64 ": expected a largest key not below the "
+                       "smallest, %s, found %s",
+                       d->field_at, fields.number, slice_print(fields.smallest, a, sizeof a),
+                       slice_print(fields.largest, b, sizeof b));
+    if (!buf_reserve(&out->added, sizeof meta))
+        return op_fail_memory(d->op);
+    meta = table_meta_new(d->op, out->alloc, &fields);
+    if (!meta)
+        return TAMIZ_OUT_OF_MEMORY;
+    buf_append(&out->added, &meta, sizeof meta);
+    return TAMIZ_OK;
+}
+
+static tamiz_status take_removed(struct decoder *d, struct manifest_decoded *out)
+{
+    uint64_t keyspace, number;
+    tamiz_status st;
+    TRY(take_number(d, "a keyspace", 0, COUNTER_MAX, &keyspace));
+    TRY(take_number(d, "a table's number", 1, COUNTER_MAX, &number));
+    buf_append(&out->removed_keyspace, &keyspace, sizeof keyspace);
+    buf_append(&out->removed, &number, sizeof number);
+    if (out->removed.failed || out->removed_keyspace.failed)
+        st = op_fail_memory(d->op);
+done:
+    return st;
+}
+
+static tamiz_status take_keyspace(struct decoder *d, struct manifest_decoded *out, bool dropped)
+{
+    struct manifest_keyspace k = {.dropped = dropped};
+    tamiz_status st;
+    TRY(take_number(d, "a keyspace", 1, COUNTER_MAX, &k.id));
+    if (!dropped) {
+        k.name = reader_block(&d->in);
+        if (d->in.bad)
+            return fail_cut(d);
+        if (k.name.size == 0 || k.name.size > KEYSPACE_NAME_MAX)
+            return fail_range(d, "bytes of a keyspace's name", 1, KEYSPACE_NAME_MAX, k.name.size);
+    }
+    buf_append(&out->keyspaces, &k, sizeof k);
+    if (out->keyspaces.failed)
+        st = op_fail_memory(d->op);
+done:
+    return st;
+}
+
+static tamiz_status take_field(struct decoder *d, struct manifest_decoded *out)
+{
+    struct manifest_edit *e = &out->edit;
+    const uint64_t tag = reader_varint(&d->in);
+    if (d->in.bad)
+        return fail_cut(d);
+    switch (tag) {
+    case TAG_NEXT_FILE:
+        return take_once(d, "next file", 1, COUNTER_MAX, &e->has_next_file, &e->next_file);
+    case TAG_LOG_NUMBER:
+        return take_once(d, "log number", 0, COUNTER_MAX, &e->has_log_number, &e->log_number);
+    case TAG_LAST_SEQ:
+        return take_once(d, "last sequence", 0, SEQ_MAX, &e->has_last_seq, &e->last_seq);
+    case TAG_NEXT_RUN:
+        return take_once(d, "next run", 0, COUNTER_MAX, &e->has_next_run, &e->next_run);
+    case TAG_REMOVED: return take_removed(d, out);
+    case TAG_ADDED: return take_table(d, out);
+    case TAG_KEYSPACE: return take_keyspace(d, out, false);
+    case TAG_KEYSPACE_DROPPED: return take_keyspace(d, out, true);
+    case TAG_NEXT_KEYSPACE:
+        return take_once(d, "next keyspace", 1, COUNTER_MAX, &e->has_next_keyspace,
+                         &e->next_keyspace);
+    default:
+        return op_fail(d->op, TAMIZ_NOT_SUPPORTED,
+                       "edit, byte %zu: field %" PRIu64 " is of a newer version than this library "
+                       "(it knows 1 to %d)",
+                       d->field_at, tag, TAG_NEXT_KEYSPACE);
+    }
+}
+
+tamiz_status manifest_edit_decode(struct op *op, const struct alloc *alloc, struct slice body,
+                                  struct manifest_decoded *d)
+{
+    struct decoder in = {op, reader_of(body), body.size, 0};
+    tamiz_status st = TAMIZ_OK;
+    *d = (struct manifest_decoded){.removed = buf_init(alloc),
+                                   .removed_keyspace = buf_init(alloc),
+                                   .added = buf_init(alloc),
+                                   .keyspaces = buf_init(alloc),
+                                   .alloc = alloc};
+    while (reader_left(&in.in)) {
+        in.field_at = body.size - reader_left(&in.in);
+        TRY(take_field(&in, d));
+    }
+    d->edit.tables = (struct version_edit){
+        .removed = (const uint64_t *)(const void *)d->removed.data,
+        .removed_count = d->removed.size / sizeof(uint64_t),
+        .added = (struct table_meta *const *)(void *)d->added.data,
+        .added_count = d->added.size / sizeof(struct table_meta *),
+    };
+    d->edit.keyspaces = (const struct manifest_keyspace *)(const void *)d->keyspaces.data;
+    d->edit.keyspace_count = d->keyspaces.size / sizeof(struct manifest_keyspace);
+done:
+    if (st < 0)
+        manifest_decoded_free(d);
+    return st;
+}
+
+void manifest_decoded_free(struct manifest_decoded *d)
+{
+    if (!d->alloc)
+        return;
+    struct table_meta **added = (struct table_meta **)(void *)d->added.data;
+    for (size_t i = 0; i < d->added.size / sizeof *added; i++)
+        table_meta_unref(d->alloc, added[i]);
+    buf_free(&d->removed);
+    buf_free(&d->removed_keyspace);
+    buf_free(&d->added);
+    buf_free(&d->keyspaces);
+    d->edit = (struct manifest_edit){.has_next_file = false};
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From a directory to the picture of its store: CURRENT, the manifest it names, edit by edit. What
+ * can't be is told apart here: no store at all, one whose creation was cut short, and one that is
+ * damaged.
+ */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "version/manifest.h"
+
+/* ---- what is in the directory ---- */
+
+struct survey {
+    bool current;
+    uint64_t tables;
+    uint64_t a_table; /* the number of one of them */
+    uint64_t most;    /* highest number of any file */
+    struct buf logs;  /* u64 numbers */
+};
+
+static void survey_name(void *ctx, const char *name)
+{
+    struct survey *s = ctx;
+    uint64_t number;
+    const enum file_kind kind = filename_parse(name, &number);
+    if (kind == FILE_CURRENT)
+        s->current = true;
+    if (kind == FILE_TABLE) {
+        s->tables++;
+        s->a_table = number;
+    }
+    if (kind == FILE_LOG)
+        buf_append(&s->logs, &number, sizeof number);
+    if (number > s->most)
+        s->most = number;
+}
+
+/* A directory that is not there has nothing in it. */
+static tamiz_status survey_take(struct op *op, const tamiz_env *env, const char *directory,
+                                struct survey *s)
+{
+    const bool clean = op->status == TAMIZ_OK;
+    const tamiz_status st = env_list(op, env, directory, survey_name, s);
+    if (st == TAMIZ_IO_ERROR && clean && op->os_error == ENOENT) {
+        op_forgive(op);
+        return TAMIZ_OK;
+    }
+    return st < 0 || !s->logs.failed ? st : op_fail_memory(op);
+}
+
+/* TAMIZ_NOT_FOUND: the log has no record. */
+static tamiz_status log_first_record(struct op *op, const tamiz_env *env, const struct alloc *alloc,
+                                     const char *path)
+{
+    struct log_reader r;
+    struct slice body;
+    bool empty;
+    tamiz_status st = log_reader_open(op, env, alloc, path, LOG_WAL, IO_META, &r, &empty);
+    if (st == TAMIZ_OK)
+        st = log_next(op, &r, 0, &body);
+    log_reader_close(&r);
+    return st;
+}
+
+/* There is no CURRENT. TAMIZ_NOT_FOUND where there never was one: the first creation was cut short
+ * before the store could take anything. TAMIZ_CORRUPTION where data is there. */
+static tamiz_status judge_missing_current(struct op *op, const tamiz_env *env,
+                                          const struct alloc *alloc, const char *directory,
+                                          const struct survey *s)
+{
+    if (s->tables)
+        return op_fail(
+            op, TAMIZ_CORRUPTION,
+            "%s/CURRENT: expected the name of a manifest, found no such file beside %" PRIu64
+            " tables (%06" PRIu64 ".sst)",
+            directory, s->tables, s->a_table);
+    const uint64_t *logs = (const uint64_t *)(const void *)s->logs.data;
+    for (size_t i = 0; i < s->logs.size / sizeof *logs; i++) {
+        char *path = filename_path(alloc, directory, FILE_LOG, logs[i]);
+        if (!path)
+            return op_fail_memory(op);
+        const tamiz_status st = log_first_record(op, env, alloc, path);
+        mem_free_text(alloc, path);
+        if (st < 0)
+            return st;
+        if (st == TAMIZ_OK)
+            return op_fail(op, TAMIZ_CORRUPTION,
+                           "%s/CURRENT: expected the name of a manifest, found no such file beside "
+                           "%06" PRIu64 ".log, which has records",
+                           directory, logs[i]);
+    }
+    return TAMIZ_NOT_FOUND;
+}
+
+/* ---- recovering ---- */
+
+tamiz_status manifest_current(struct op *op, const tamiz_env *env, const struct alloc *alloc,
+                              const char *directory, uint64_t *number)
+{
+    struct buf content = buf_init(alloc);
+    char *path = filename_path(alloc, directory, FILE_CURRENT, 0);
+    char name[FILE_NAME_MAX] = "", words[4 * FILE_NAME_MAX];
+    tamiz_status st;
+    *number = 0;
+    if (!path) {
+        st = op_fail_memory(op);
+        goto done;
+    }
+    TRY(env_read_file(op, env, path, IO_META, FILE_NAME_MAX, &content));
+    const bool line = content.size && content.data[content.size - 1] == '\n';
+    if (line && !memchr(content.data, 0, content.size))
+        memcpy(name, content.data, content.size - 1);
+    if (filename_parse(name, number) != FILE_MANIFEST)
+        st = op_fail(op, TAMIZ_CORRUPTION,
+                     "%s: expected the name of a manifest and a newline, found \"%s\" (%zu bytes)",
+                     path, slice_print(buf_slice(&content), words, sizeof words), content.size);
+done:
+    mem_free_text(alloc, path);
+    buf_free(&content);
+    return st;
+}
+
+/* Versions know one keyspace: what is of another must not be mixed into it. */
+static tamiz_status refuse_keyspaces(struct op *op, const struct manifest_decoded *d)
+{
+    const uint64_t *of = (const uint64_t *)(const void *)d->removed_keyspace.data;
+    uint64_t other = d->edit.keyspace_count ? d->edit.keyspaces[0].id : 0;
+    for (size_t i = 0; i < d->edit.tables.removed_count && !other; i++)
+        other = of[i];
+    for (size_t i = 0; i < d->edit.tables.added_count && !other; i++)
+        other = d->edit.tables.added[i]->keyspace;
+    if (!other)
+        return TAMIZ_OK;
+    return op_fail(op, TAMIZ_NOT_SUPPORTED,
+                   "edit of keyspace %" PRIu64 ": this library knows the default one only", other);
+}
+
+static tamiz_status check_first(struct op *op, const struct manifest_edit *e)
+{
+    if (e->has_next_file && e->has_log_number && e->has_last_seq && e->has_next_run &&
+        e->tables.removed_count == 0)
+        return TAMIZ_OK;
+    return op_fail(op, TAMIZ_CORRUPTION,
+                   "expected a whole picture as the first edit (fields 1 to 4, nothing removed), "
+                   "found next file %d, log number %d, last sequence %d, next run %d, %zu removed",
+                   e->has_next_file, e->has_log_number, e->has_last_seq, e->has_next_run,
+                   e->tables.removed_count);
+}
+
+static void lift(uint64_t *number, uint64_t least)
+{
+    if (*number < least)
+        *number = least;
+}
+
+/* The counters of a decoded edit; those that must be above what is in use are, whatever it says. */
+static void apply_numbers(struct manifest_state *state, const struct manifest_edit *e)
+{
+    if (e->has_next_file)
+        state->next_file = e->next_file;
+    if (e->has_log_number)
+        state->log_number = e->log_number;
+    if (e->has_last_seq)
+        lift(&state->last_seq, e->last_seq);
+    if (e->has_next_run)
+        state->next_run = e->next_run;
+    if (e->has_next_keyspace)
+        state->next_keyspace = e->next_keyspace;
+    lift(&state->next_file, state->log_number + 1);
+    for (size_t i = 0; i < e->tables.added_count; i++) {
+        lift(&state->next_file, e->tables.added[i]->number + 1);
+        lift(&state->next_run, e->tables.added[i]->run + 1);
+        lift(&state->last_seq, e->tables.added[i]->seq_max);
+    }
+}
+
+static tamiz_status apply_record(struct op *op, const struct alloc *alloc, struct slice body,
+                                 bool first, struct manifest_state *state)
+{
+    struct manifest_decoded d;
+    struct version *next = NULL;
+    tamiz_status st = manifest_edit_decode(op, alloc, body, &d);
+    if (st < 0)
+        return st;
+    if (first)
+        TRY(check_first(op, &d.edit));
+    TRY(refuse_keyspaces(op, &d));
+    TRY(version_apply(op, alloc, state->version, &d.edit.tables, &next));
+    version_unref(state->version);
+    state->version = next;
+    apply_numbers(state, &d.edit);
+done:
+    manifest_decoded_free(&d);
+    return st;
+}
+
+/* All edits of an opened manifest. */
+static tamiz_status replay(struct op *op, const struct alloc *alloc, struct log_reader *r,
+                           uint64_t boot_id, struct manifest_state *state)
+{
+    struct slice body;
+    uint64_t edits = 0;
+    tamiz_status st;
+    while ((st = log_next(op, r, boot_id, &body)) == TAMIZ_OK) {
+        const bool clean = op->status == TAMIZ_OK;
+        st = apply_record(op, alloc, body, edits++ == 0, state);
+        if (st < 0 && clean)
+            log_tell_where(op, r);
+        if (st < 0)
+            return st;
+    }
+    if (st < 0)
+        return st;
+    if (edits == 0)
+        return op_fail(op, TAMIZ_CORRUPTION,
+                       "%s: offset %d: expected a whole picture as the first edit, found no valid "
+                       "record in %zu bytes",
+                       r->path, LOG_HEADER_SIZE, r->content.size);
+    return TAMIZ_OK;
+}
+
+static tamiz_status read_manifest(struct op *op, const tamiz_env *env, const struct alloc *alloc,
+                                  const char *directory, struct manifest_state *state)
+{
+    struct log_reader r = {.path = NULL};
+    const bool clean = op->status == TAMIZ_OK;
+    bool empty;
+    tamiz_status st;
+    char *path = filename_path(alloc, directory, FILE_MANIFEST, state->manifest_number);
+    if (!path)
+        return op_fail_memory(op);
+    st = log_reader_open(op, env, alloc, path, LOG_MANIFEST, IO_META, &r, &empty);
+    if (st == TAMIZ_IO_ERROR && clean && op->os_error == ENOENT) {
+        op_forgive(op);
+        st = op_fail(op, TAMIZ_CORRUPTION,
+                     "%s: expected the manifest that CURRENT names, found no such file", path);
+    }
+    if (st < 0)
+        goto done;
+    if (!empty && r.header.number != state->manifest_number) {
+        st =
+            op_fail(op, TAMIZ_CORRUPTION, "%s: header: expected number %" PRIu64 ", found %" PRIu64,
+                    path, state->manifest_number, r.header.number);
+        goto done;
+    }
+    TRY(replay(op, alloc, &r, env_boot_id(env), state));
+done:
+    log_reader_close(&r);
+    mem_free_text(alloc, path);
+    return st;
+}
+
+tamiz_status manifest_recover(struct op *op, const tamiz_env *env, const struct alloc *alloc,
+                              const char *directory, struct manifest_state *state)
+{
+    struct survey s = {.logs = buf_init(alloc)};
+    tamiz_status st;
+    *state = (struct manifest_state){.next_file = 1, .next_run = 1};
+    TRY(version_apply(op, alloc, NULL, &(struct version_edit){.removed_count = 0},
+                      &state->version));
+    TRY(survey_take(op, env, directory, &s));
+    if (s.current) {
+        TRY(manifest_current(op, env, alloc, directory, &state->manifest_number));
+        TRY(read_manifest(op, env, alloc, directory, state));
+    } else {
+        TRY(judge_missing_current(op, env, alloc, directory, &s));
+    }
+    lift(&state->next_file, s.most + 1);
+done:
+    buf_free(&s.logs);
+    if (st < 0) {
+        version_unref(state->version);
+        *state = (struct manifest_state){.next_file = 0};
+    }
+    return st;
+}
