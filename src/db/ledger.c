@@ -4,6 +4,7 @@
 enum {
     WAYS = 8,            /* of the ghost: names in one set, most recent first */
     SAMPLE_ONE_IN = 256, /* once the ghost is full */
+    WARM_UP_MAX = 16384, /* names up to which every read is followed until then */
     GHOST_MAX = 1 << 22, /* names: 32 MiB, a cache of 16 GiB in 4 KiB blocks */
 };
 
@@ -35,7 +36,11 @@ struct ledger *ledger_new(const struct alloc *alloc, uint64_t cache_bytes, uint6
         mem_free(alloc, l, sizeof *l);
         return NULL;
     }
-    atomic_init(&l->one_in, l->sets ? 1 : SAMPLE_ONE_IN);
+    uint64_t warm_up =
+        1; /* of a large ghost not every read is followed even while it fills: that would be felt */
+    while (warm_up * WARM_UP_MAX < names && warm_up < SAMPLE_ONE_IN)
+        warm_up *= 2;
+    atomic_init(&l->one_in, l->sets ? warm_up : SAMPLE_ONE_IN);
     return l;
 }
 
