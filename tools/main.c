@@ -18,7 +18,7 @@ const struct command commands[] = {
     {"delete", "STORE KEY", "remove a key, there or not", OPEN_WRITE, 2, 2, put_flags, delete_run,
      false, NULL},
     {"scan", "STORE", "print keys and values in order", OPEN_READ, 1, 1, scan_flags, scan_run,
-     false, NULL},
+     false, scan_check},
     {"load", "STORE [FILE|-]", "put many keys from a file or from stdin", OPEN_CREATE, 1, 2,
      load_flags, load_run, false, load_check},
     {"explain", "STORE KEY", "tell one read as a story: each source, its decision, its cost",

@@ -123,6 +123,12 @@ static int frame_close(struct scan *s)
     return deliver(s->call, &s->out);
 }
 
+int scan_check(const struct call *call)
+{
+    uint64_t limit = 0;
+    return call_number(call, "--limit", &limit) ? EXIT_DONE : EXIT_USAGE;
+}
+
 int scan_run(struct call *call, tamiz *db)
 {
     struct scan s = {.call = call};

@@ -95,6 +95,7 @@ bool store_open(const struct call *call, const char *path, enum opening opening,
 int put_run(struct call *call, tamiz *db);
 int put_check(const struct call *call);
 int load_check(const struct call *call);
+int scan_check(const struct call *call);
 int get_run(struct call *call, tamiz *db);
 int delete_run(struct call *call, tamiz *db);
 int scan_run(struct call *call, tamiz *db);
