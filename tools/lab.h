@@ -60,6 +60,9 @@ int lab_measure(struct lab *lab, const char *policy, struct lab_row *row);
 /* The whole outcome as an object of JSON. */
 void lab_json(const struct lab *lab, struct text *out);
 void lab_print(const struct lab *lab);
+/* "51,291", and "50,974 ± 916": how both tables show them. */
+void lab_avoided_show(struct text *out, const struct lab_row *r);
+void lab_estimate_show(struct text *out, const struct lab_row *r);
 /* Writes the page. An exit status. */
 int lab_report(const struct lab *lab);
 

@@ -78,6 +78,21 @@ static void headings(struct grid *g)
         text_word(grid_cell(g), below[i]);
 }
 
+void lab_avoided_show(struct text *out, const struct lab_row *r)
+{
+    const int64_t avoided = r->device_reads_avoided;
+    if (avoided < 0)
+        text_word(out, "-");
+    count_show(out, (uint64_t)(avoided < 0 ? -avoided : avoided));
+}
+
+void lab_estimate_show(struct text *out, const struct lab_row *r)
+{
+    count_show(out, r->estimated_reads_avoided);
+    text_word(out, " ± ");
+    count_show(out, r->estimated_reads_avoided_error);
+}
+
 static void row_print(struct grid *g, const struct lab_row *r)
 {
     text_word(grid_cell(g), r->filter);
@@ -89,8 +104,8 @@ static void row_print(struct grid *g, const struct lab_row *r)
     count_show(grid_cell(g), r->filter_false_positives);
     count_show(grid_cell(g), r->device_reads_without);
     count_show(grid_cell(g), r->device_reads_with);
-    text_printf(grid_cell(g), "%lld", (long long)r->device_reads_avoided);
-    count_show(grid_cell(g), r->estimated_reads_avoided);
+    lab_avoided_show(grid_cell(g), r);
+    lab_estimate_show(grid_cell(g), r);
     if (r->kernel_read_bytes == UINT64_MAX)
         text_word(grid_cell(g), "-");
     else
@@ -108,7 +123,7 @@ static void setting_print(const struct lab *lab)
     count_show(&out, lab->probe_count);
     text_word(&out, " probes (");
     count_show(&out, lab->absent_count);
-    text_printf(&out, " of absent keys), %s, seed %llu, cache %s, %s\n",
+    text_printf(&out, " of absent keys)\n%s, seed %llu, cache %s, %s\n",
                 lab->shuffled ? "shuffled" : "as in the file", (unsigned long long)lab->seed,
                 lab->cache, lab->note[0] ? "buffered I/O" : "direct I/O");
     if (lab->note[0])
@@ -124,18 +139,18 @@ static void conclusion_print(const struct lab *lab)
     text_word(&out, "\n");
     for (size_t i = 0; i < lab->row_count; i++) {
         const struct lab_row *r = &lab->rows[i];
-        text_printf(&out, "%s: ", r->filter);
-        count_show(&out, r->keys_checked);
-        text_word(&out, " keys asked for, ");
-        count_show(&out, r->false_negatives);
-        text_word(&out, " denied; absent keys cost ");
+        text_printf(&out, "%s: absent keys cost ", r->filter);
         count_show(&out, r->absent_reads_with);
         text_word(&out, " device reads instead of ");
         count_show(&out, r->absent_reads_without);
         if (r->absent_reads_without)
             text_printf(&out, " (%.2f %%)",
                         100 * (double)r->absent_reads_with / (double)r->absent_reads_without);
-        text_printf(&out, "; rate %+.1f sigma from theory\n", r->sigmas);
+        text_printf(&out, "\n  rate %+.1f sigma from theory; ", r->sigmas);
+        count_show(&out, r->keys_checked);
+        text_word(&out, " keys asked for, ");
+        count_show(&out, r->false_negatives);
+        text_word(&out, " denied\n");
     }
     (void)text_flush(&out, stdout);
     text_free(&out);

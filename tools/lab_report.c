@@ -18,12 +18,12 @@ static const char head[] =
     "@media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--soft:#9aa8b5;--paper:#10161d;"
     "--line:#2c3742;--with:#3bc9db;--without:#46525e;--theory:#ff922b}}\n"
     "body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);"
-    "max-width:72rem;margin:2rem auto;padding:0 1rem}\n"
+    "max-width:80rem;margin:2rem auto;padding:0 1rem}\n"
     "h1{font-size:1.6rem;margin-bottom:.2rem}h2{font-size:1.15rem;margin-top:2rem}\n"
     "p,figcaption{color:var(--soft);max-width:48rem}figure{margin:0}\n"
     ".wide{overflow-x:auto}table{border-collapse:collapse;font-variant-numeric:tabular-nums;"
-    "font-size:.9rem}\n"
-    "th,td{padding:.3rem .6rem;text-align:right;border-bottom:1px solid var(--line);"
+    "font-size:.82rem}\n"
+    "th,td{padding:.3rem .45rem;text-align:right;border-bottom:1px solid var(--line);"
     "white-space:nowrap}th:first-child,td:first-child{text-align:left}\n"
     "svg{max-width:100%;height:auto}svg text{fill:var(--ink);font:13px system-ui,sans-serif}\n"
     ".a{fill:var(--with)}.b{fill:var(--without)}.t{stroke:var(--theory);stroke-width:2}\n"
@@ -41,7 +41,7 @@ static void html_add(struct text *out, const char *words)
     }
 }
 
-enum { BAR_X = 150, BAR_WIDTH = 480, ROW_HEIGHT = 46, CHART_WIDTH = 800 };
+enum { BAR_X = 150, BAR_WIDTH = 460, ROW_HEIGHT = 46, CHART_WIDTH = 880 };
 
 static void svg_open(struct text *out, size_t rows, const char *label)
 {
@@ -139,8 +139,10 @@ static void table_row(struct text *out, const struct lab_row *r)
     cell_count(out, r->filter_false_positives);
     cell_count(out, r->device_reads_without);
     cell_count(out, r->device_reads_with);
-    text_printf(out, "<td>%lld", (long long)r->device_reads_avoided);
-    cell_count(out, r->estimated_reads_avoided);
+    text_word(out, "<td>");
+    lab_avoided_show(out, r);
+    text_word(out, "<td>");
+    lab_estimate_show(out, r);
     cell_size(out, r->kernel_read_bytes);
     cell_size(out, r->store_read_bytes);
     text_printf(out, "<td>%.0f<td>%.0f", r->ns_per_get_without, r->ns_per_get);
