@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * A small store on the simulated machine: stopped at each call and crashed in each way, each call
- * failing in each way. What was synced and acknowledged is there afterwards, and what there is of the
- * rest is a prefix of it.
+ * failing in each way. What was synced and acknowledged is there afterwards, and what there is of
+ * the rest is a prefix of it.
  */
 #include "support/test.h"
 
@@ -139,6 +139,44 @@ static void a_crash_at_any_call_leaves_a_prefix_with_all_that_was_synced(void **
     moment[0] = 0;
 }
 
+/* One opening, which is stopped at some call. */
+static bool open_and_stop(tamiz_env_sim *sim, uint64_t call)
+{
+    const tamiz_options o = options_for(sim);
+    tamiz *db = NULL;
+    tamiz_env_sim_stop_at(sim, tamiz_env_sim_calls(sim, TAMIZ_SIM_ANY) + call);
+    const tamiz_status st = tamiz_open("store", &o, &db);
+    return tamiz_close(db) == TAMIZ_OK && st == TAMIZ_OK;
+}
+
+static void a_second_crash_inside_recovery_loses_no_more(void **state)
+{
+    (void)state;
+    enum { STEP = 19 }; /* of the first stop; every call of each recovery is tried */
+    struct progress p = {0, 0, false};
+    size_t crashes = 0;
+    for (uint64_t call = 1; !p.finished; call += STEP) {
+        tamiz_env_sim *sim = tamiz_env_sim_new(1);
+        assert_non_null(sim);
+        tamiz_env_sim_stop_at(sim, call);
+        p = run(sim);
+        tamiz_env_sim_crash(sim, TAMIZ_SIM_REORDER, NULL, call);
+        bool opened = false;
+        for (uint64_t again = 1; !opened; again++, crashes++) {
+            tamiz_env_sim *second = tamiz_env_sim_copy(sim);
+            assert_non_null(second);
+            opened = open_and_stop(second, again);
+            crash_and_recover(second, &p, call * 1000 + again, TAMIZ_SIM_DROP, 0);
+            crash_and_recover(second, &p, call * 1000 + again, TAMIZ_SIM_REORDER, again);
+            tamiz_env_sim_free(second);
+        }
+        tamiz_env_sim_free(sim);
+    }
+    print_message("%zu second crashes\n", crashes);
+    assert_true(crashes > 300);
+    moment[0] = 0;
+}
+
 /* Whether the fault acted; without it, all went well. */
 static bool run_with_fault(const tamiz_sim_fault *fault)
 {
@@ -174,6 +212,21 @@ static void any_call_may_fail_and_nothing_acknowledged_is_lost(void **state)
     moment[0] = 0;
 }
 
+static void a_sync_that_lost_its_data_loses_nothing_acknowledged(void **state)
+{
+    (void)state;
+    for (uint64_t revert = 0; revert < 2; revert++) {
+        tamiz_sim_fault fault = TAMIZ_SIM_FAULT_INIT;
+        fault.call = TAMIZ_SIM_FSYNC;
+        fault.effect = TAMIZ_SIM_LOSE;
+        fault.argument = revert;
+        while (run_with_fault(&fault))
+            fault.nth++;
+        assert_true(fault.nth > 20);
+    }
+    moment[0] = 0;
+}
+
 static int tell_moment(void **state)
 {
     (void)state;
@@ -188,7 +241,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_crash_at_any_call_leaves_a_prefix_with_all_that_was_synced),
+        TEST(a_second_crash_inside_recovery_loses_no_more),
         TEST(any_call_may_fail_and_nothing_acknowledged_is_lost),
+        TEST(a_sync_that_lost_its_data_loses_nothing_acknowledged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
