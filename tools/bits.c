@@ -11,7 +11,7 @@
  */
 #include "filter.h"
 
-enum { ROW_BITS = 128, LINES_MAX = 16, PARTS = 64 };
+static const size_t row_bits = 128, lines_max = 16, parts = 64;
 
 static bool bit_at(const unsigned char *bits, size_t size, size_t index)
 {
@@ -23,8 +23,8 @@ static void line_draw(struct text *out, const unsigned char *bits, size_t size, 
     static const char *const quadrants[16] = {" ", "▘", "▝", "▀", "▖", "▌", "▞", "▛",
                                               "▗", "▚", "▐", "▜", "▄", "▙", "▟", "█"};
     text_word(out, "  |");
-    for (size_t x = 0; x < ROW_BITS; x += 2) {
-        const size_t upper = first + x, lower = upper + ROW_BITS;
+    for (size_t x = 0; x < row_bits; x += 2) {
+        const size_t upper = first + x, lower = upper + row_bits;
         const unsigned set =
             (unsigned)bit_at(bits, size, upper) | (unsigned)bit_at(bits, size, upper + 1) << 1 |
             (unsigned)bit_at(bits, size, lower) << 2 | (unsigned)bit_at(bits, size, lower + 1) << 3;
@@ -47,8 +47,8 @@ static void parts_draw(struct text *out, const unsigned char *bits, size_t size)
     static const char *const bars[9] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     double least = 1, most = 0;
     text_word(out, "  |");
-    for (size_t part = 0; part < PARTS; part++) {
-        const size_t from = size * part / PARTS, end = size * (part + 1) / PARTS;
+    for (size_t part = 0; part < parts; part++) {
+        const size_t from = size * part / parts, end = size * (part + 1) / parts;
         const double full =
             end > from ? (double)bits_count(bits, from, end) / (8.0 * (double)(end - from)) : 0;
         least = full < least ? full : least;
@@ -62,17 +62,17 @@ static void parts_draw(struct text *out, const unsigned char *bits, size_t size)
 void bits_draw(struct text *out, const unsigned char *payload, size_t size)
 {
     const size_t bits = size * 8;
-    size_t lines = (bits + 2 * ROW_BITS - 1) / (2 * ROW_BITS);
-    if (lines > LINES_MAX)
-        lines = LINES_MAX;
+    size_t lines = (bits + 2 * row_bits - 1) / (2 * row_bits);
+    if (lines > lines_max)
+        lines = lines_max;
     for (size_t i = 0; i < lines; i++)
-        line_draw(out, payload, size, i * 2 * ROW_BITS);
-    const size_t shown = lines * 2 * ROW_BITS < bits ? lines * 2 * ROW_BITS : bits;
+        line_draw(out, payload, size, i * 2 * row_bits);
+    const size_t shown = lines * 2 * row_bits < bits ? lines * 2 * row_bits : bits;
     text_word(out, "  the first ");
     count_show(out, shown);
     text_word(out, " of ");
     count_show(out, bits);
     text_word(out, " bits\n");
-    if (size >= PARTS)
+    if (size >= parts)
         parts_draw(out, payload, size);
 }

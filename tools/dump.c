@@ -208,6 +208,7 @@ static int file_dump(struct dump *d)
             (void)fail(d->call, "%s", op.text);
     }
     buf_free(&content);
+    d->op = NULL;
     return status;
 }
 

@@ -93,8 +93,8 @@ static void block_line(struct dump *d, const struct table_parts *t, uint32_t i, 
 static tamiz_status block_dump(struct dump *d, struct table_parts *t, uint32_t i)
 {
     const struct extent at = index_extent(t->index, i);
-    struct slice payload;
-    enum codec codec;
+    struct slice payload = slice_of(NULL, 0);
+    enum codec codec = CODEC_NONE;
     tamiz_status st = part_unseal(d, t, at, &payload, &codec);
     if (st < 0)
         return st;
@@ -193,8 +193,8 @@ static void footer_line(struct dump *d, uint64_t offset, const struct table_foot
 
 static tamiz_status parts_open(struct dump *d, struct table_parts *t)
 {
-    struct slice payload;
-    enum codec codec;
+    struct slice payload = slice_of(NULL, 0);
+    enum codec codec = CODEC_NONE;
     tamiz_status st;
     if (t->file.size < TABLE_HEADER_SIZE + TABLE_FOOTER_SIZE)
         return op_fail(d->op, TAMIZ_CORRUPTION, "%s: %zu bytes: want at least %d for a table",
@@ -219,8 +219,8 @@ done:
 tamiz_status dump_table(struct dump *d, struct slice content)
 {
     struct table_parts t = {.file = content};
-    struct slice image;
-    enum codec codec;
+    struct slice image = slice_of(NULL, 0);
+    enum codec codec = CODEC_NONE;
     tamiz_status st = codec_pool_init(d->op, &t.pool);
     if (st < 0)
         return st;

@@ -101,7 +101,8 @@ static void machine_take(struct text *out)
 {
     struct utsname name;
     if (uname(&name) == 0)
-        text_printf(out, "%s %s %s", name.sysname, name.release, name.machine);
+        text_printf(out, "%s %.*s %s", name.sysname, (int)strspn(name.release, "0123456789."),
+                    name.release, name.machine);
     FILE *file = fopen("/proc/cpuinfo", "r");
     char line[256];
     while (file && fgets(line, sizeof line, file)) {

@@ -38,9 +38,9 @@ struct command {
     const char *help;     /* one line */
     enum opening opening;
     int least, most; /* operands, STORE included; most -1: any number */
+    bool raw;        /* gets all of its arguments as operands, flags too */
     const struct flag *flags;
     int (*run)(struct call *call, tamiz *db); /* db NULL with OPEN_NOTHING */
-    bool raw;                                 /* gets all of its arguments as operands, flags too */
     /* Looks at the arguments before a store is opened, so that a mistake makes none. An exit status
      * that was said, or EXIT_DONE; NULL: nothing to look at. */
     int (*check)(const struct call *call);

@@ -44,7 +44,7 @@ void words_synthetic_keys(struct words *w, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
         char key[32];
-        const int size = snprintf(key, sizeof key, "%016llu", (unsigned long long)(2 * i));
+        const int size = snprintf(key, sizeof key, "%016llu", 2 * (unsigned long long)i);
         words_add(w, key, (size_t)size);
     }
 }
