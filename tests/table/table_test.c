@@ -426,6 +426,24 @@ static void a_long_walk_reads_ahead(void **state)
     setting_free(&s);
 }
 
+static void a_long_walk_leaves_the_cache_to_others(void **state)
+{
+    (void)state;
+    struct test_random random = test_random_start(55);
+    const struct shape shape = {"none", CODEC_NONE, 1 << 22};
+    struct setting s;
+    setting_make(&s, &random, &shape, 9000, 4000);
+    struct iter *it = table_iter(&s.k.t.op, s.t, &kit_read);
+    for (iter_seek_first(it); it->valid; iter_next(it))
+        ;
+    iter_close(it);
+    const uint64_t most = table_properties(s.t)->block_raw_max + CACHED_BLOCK_HEADER + BLOCK_SLACK;
+    assert_true(table_blocks(s.t) > 5 * TABLE_LONG_SCAN);
+    assert_true(cache_bytes(s.k.cache) > 0);
+    assert_true(cache_bytes(s.k.cache) <= (TABLE_LONG_SCAN + 1) * most);
+    setting_free(&s);
+}
+
 /* ---- identity and versions ---- */
 
 static void another_tables_file_is_refused_by_name(void **state)
@@ -518,6 +536,7 @@ int main(void)
         cmocka_unit_test(a_walk_shows_every_version_in_order_both_ways),
         cmocka_unit_test(seeks_land_where_the_model_says_and_walk_on),
         cmocka_unit_test(a_long_walk_reads_ahead),
+        cmocka_unit_test(a_long_walk_leaves_the_cache_to_others),
         cmocka_unit_test(another_tables_file_is_refused_by_name),
         cmocka_unit_test(a_newer_format_is_not_supported_by_name),
         cmocka_unit_test(a_missing_file_is_an_error_and_tried_again),
