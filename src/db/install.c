@@ -109,6 +109,8 @@ tamiz_status install(struct op *op, struct tamiz *db, const struct version_edit 
         /* Durable, but not shown: the readers' picture still has all files it needs, and so does
          * the next open. */
         st = TAMIZ_OUT_OF_MEMORY;
+        s->manifest.unsettled = true;
+        atomic_store_explicit(&s->unsettled, true, memory_order_release);
         s->write_error = true;
     }
     mutex_unlock(&s->mutex);

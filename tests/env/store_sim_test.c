@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * A small store on the simulated machine: stopped at each call and crashed in each way, each call
- * failing in each way. What was synced and acknowledged is there afterwards, and what there is of the
- * rest is a prefix of it.
+ * failing in each way, each allocation failing. What was synced and acknowledged is there
+ * afterwards, and what there is of the rest is a prefix of it.
  */
-#include "support/test.h"
+#include "support/alloc_fail.h"
 
 #include <errno.h>
 #include <string.h>
@@ -24,13 +24,15 @@ struct progress {
     bool finished;
 };
 
-static tamiz_options options_for(tamiz_env_sim *sim)
+static tamiz_options options_for(tamiz_env_sim *sim, const struct alloc_fail *memory)
 {
     tamiz_options o = TAMIZ_OPTIONS_INIT;
     o.env = tamiz_env_sim_env(sim);
     o.threads = 0;
     o.memtable = 64 << 10;
     o.cache = 1 << 20;
+    if (memory)
+        o.allocator = memory->alloc.hook;
     return o;
 }
 
@@ -54,10 +56,10 @@ static tamiz_status write_one(tamiz *db, int i, struct progress *p)
 }
 
 /* Ends at the first failure. */
-static struct progress run(tamiz_env_sim *sim)
+static struct progress run(tamiz_env_sim *sim, const struct alloc_fail *memory)
 {
     struct progress p = {0, 0, false};
-    const tamiz_options o = options_for(sim);
+    const tamiz_options o = options_for(sim, memory);
     tamiz *db = NULL;
     tamiz_status st = tamiz_open("store", &o, &db);
     for (int i = 0; st == TAMIZ_OK && i < KEYS; i++) {
@@ -94,7 +96,7 @@ static int prefix_of(tamiz *db, const struct progress *p)
 /* The store opens, has what it must, and takes a write. */
 static void recover(tamiz_env_sim *sim, const struct progress *p)
 {
-    const tamiz_options o = options_for(sim);
+    const tamiz_options o = options_for(sim, NULL);
     tamiz *db = NULL;
     assert_public(tamiz_open("store", &o, &db), TAMIZ_OK);
     const int there = prefix_of(db, p);
@@ -126,7 +128,7 @@ static void a_crash_at_any_call_leaves_a_prefix_with_all_that_was_synced(void **
         tamiz_env_sim *sim = tamiz_env_sim_new(1);
         assert_non_null(sim);
         tamiz_env_sim_stop_at(sim, ++call);
-        p = run(sim);
+        p = run(sim, NULL);
         for (tamiz_sim_crash mode = TAMIZ_SIM_KEEP; mode < TAMIZ_SIM_REORDER; mode++)
             crash_and_recover(sim, &p, call, mode, 20);
         for (uint64_t seed = 0; seed < REORDERS; seed++)
@@ -139,6 +141,44 @@ static void a_crash_at_any_call_leaves_a_prefix_with_all_that_was_synced(void **
     moment[0] = 0;
 }
 
+/* One opening, which is stopped at some call. */
+static bool open_and_stop(tamiz_env_sim *sim, uint64_t call)
+{
+    const tamiz_options o = options_for(sim, NULL);
+    tamiz *db = NULL;
+    tamiz_env_sim_stop_at(sim, tamiz_env_sim_calls(sim, TAMIZ_SIM_ANY) + call);
+    const tamiz_status st = tamiz_open("store", &o, &db);
+    return tamiz_close(db) == TAMIZ_OK && st == TAMIZ_OK;
+}
+
+static void a_second_crash_inside_recovery_loses_no_more(void **state)
+{
+    (void)state;
+    enum { STEP = 19 }; /* of the first stop; every call of each recovery is tried */
+    struct progress p = {0, 0, false};
+    size_t crashes = 0;
+    for (uint64_t call = 1; !p.finished; call += STEP) {
+        tamiz_env_sim *sim = tamiz_env_sim_new(1);
+        assert_non_null(sim);
+        tamiz_env_sim_stop_at(sim, call);
+        p = run(sim, NULL);
+        tamiz_env_sim_crash(sim, TAMIZ_SIM_REORDER, NULL, call);
+        bool opened = false;
+        for (uint64_t again = 1; !opened; again++, crashes++) {
+            tamiz_env_sim *second = tamiz_env_sim_copy(sim);
+            assert_non_null(second);
+            opened = open_and_stop(second, again);
+            crash_and_recover(second, &p, call * 1000 + again, TAMIZ_SIM_DROP, 0);
+            crash_and_recover(second, &p, call * 1000 + again, TAMIZ_SIM_REORDER, again);
+            tamiz_env_sim_free(second);
+        }
+        tamiz_env_sim_free(sim);
+    }
+    print_message("%zu second crashes\n", crashes);
+    assert_true(crashes > 300);
+    moment[0] = 0;
+}
+
 /* Whether the fault acted; without it, all went well. */
 static bool run_with_fault(const tamiz_sim_fault *fault)
 {
@@ -147,7 +187,7 @@ static bool run_with_fault(const tamiz_sim_fault *fault)
     (void)snprintf(moment, sizeof moment, "call %llu fails with errno %d, sticky %d, after %d",
                    (unsigned long long)fault->nth, fault->error, fault->sticky, fault->after);
     assert_true(tamiz_env_sim_fault(sim, fault));
-    const struct progress p = run(sim);
+    const struct progress p = run(sim, NULL);
     const bool acted = tamiz_env_sim_faults_acted(sim) > 0;
     assert_true(acted || p.finished);
     assert_int_equal(tamiz_env_sim_files_open(sim), 0);
@@ -174,6 +214,46 @@ static void any_call_may_fail_and_nothing_acknowledged_is_lost(void **state)
     moment[0] = 0;
 }
 
+static void a_sync_that_lost_its_data_loses_nothing_acknowledged(void **state)
+{
+    (void)state;
+    for (uint64_t revert = 0; revert < 2; revert++) {
+        tamiz_sim_fault fault = TAMIZ_SIM_FAULT_INIT;
+        fault.call = TAMIZ_SIM_FSYNC;
+        fault.effect = TAMIZ_SIM_LOSE;
+        fault.argument = revert;
+        while (run_with_fault(&fault))
+            fault.nth++;
+        assert_true(fault.nth > 20);
+    }
+    moment[0] = 0;
+}
+
+static void any_allocation_may_fail_and_nothing_is_lost_or_leaked(void **state)
+{
+    (void)state;
+    for (int sticky = 0; sticky < 2; sticky++) {
+        bool failed = true;
+        for (uint64_t nth = 1; failed; nth++) {
+            struct alloc_fail memory;
+            tamiz_env_sim *sim = tamiz_env_sim_new(1);
+            assert_non_null(sim);
+            alloc_fail_init(&memory);
+            alloc_fail_at(&memory, nth, sticky);
+            const struct progress p = run(sim, &memory);
+            failed = memory.failed > 0;
+            (void)snprintf(moment, sizeof moment, "allocation %llu fails, sticky %d",
+                           (unsigned long long)nth, sticky);
+            assert_true(failed || p.finished);
+            alloc_fail_done(&memory);
+            assert_int_equal(tamiz_env_sim_files_open(sim), 0);
+            crash_and_recover(sim, &p, nth, TAMIZ_SIM_DROP, 0);
+            tamiz_env_sim_free(sim);
+        }
+    }
+    moment[0] = 0;
+}
+
 static int tell_moment(void **state)
 {
     (void)state;
@@ -188,7 +268,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_crash_at_any_call_leaves_a_prefix_with_all_that_was_synced),
+        TEST(a_second_crash_inside_recovery_loses_no_more),
         TEST(any_call_may_fail_and_nothing_acknowledged_is_lost),
+        TEST(any_allocation_may_fail_and_nothing_is_lost_or_leaked),
+        TEST(a_sync_that_lost_its_data_loses_nothing_acknowledged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
