@@ -3,7 +3,8 @@
  * The inside of the simulated machine (tamiz/env_sim.h), shared by its parts:
  *
  *     sim_file.c   one file's bytes: in the cache, on the disk, and the changes between
- *     sim_tree.c   directories, paths, who is referred to by what
+ *     sim_node.c   names now and on the disk, and what leads to what
+ *     sim_tree.c   paths, and the calls that change names
  *     sim_fault.c  which call meets which fault
  *     sim.c        crashes, copies, limits, the clock: the public face
  *     fs_memory.c  the table of functions
@@ -145,7 +146,33 @@ void node_scribble(struct node *n, uint64_t size, bool junk, uint64_t seed);
 bool node_copy_bytes(struct node *to, const struct node *from); /* false: out of memory */
 void node_free_bytes(struct node *n);
 
-/* ---- sim_tree.c ---- */
+/* ---- sim_node.c ---- */
+
+struct node *node_new(tamiz_env_sim *s, bool is_directory); /* nothing leads to it yet */
+/* Frees it where nothing leads to it any more. */
+void node_settle(tamiz_env_sim *s, struct node *n);
+
+struct entry *entry_find(struct node *directory, const char *name); /* also one that is not now */
+/* The one of that name, made where there is none. NULL: out of memory. */
+struct entry *entry_get(struct node *directory, const char *name);
+void entry_settle(struct entry *e); /* frees it where nobody needs it; NULL is fine */
+bool directory_is_empty(const struct node *directory);
+/* Moves `node` from one name (NULL: none) to another (NULL: none), replacing what is there: all or,
+ * where memory is out, nothing. Settles the entries. */
+int entry_move(tamiz_env_sim *s, struct entry *from, struct entry *to, struct node *node);
+void directory_sync(tamiz_env_sim *s, const struct node *directory);
+
+void tree_sync_all(tamiz_env_sim *s);
+/* Each unsynced change of entries survives or not (`survives` NULL: none), then the disk's entries
+ * are the present ones and whatever nothing leads to is freed. */
+void tree_power_cut(tamiz_env_sim *s, bool (*survives)(uint64_t seed, uint64_t index),
+                    uint64_t seed);
+/* The file that matches and was written to last; NULL: none. */
+struct node *tree_newest(tamiz_env_sim *s, const char *pattern);
+bool tree_copy(tamiz_env_sim *to, const tamiz_env_sim *from); /* false: out of memory */
+void tree_free(tamiz_env_sim *s);
+
+/* ---- sim_tree.c; all return 0 or a negative errno ---- */
 
 /* Where a path ends: `directory` and `name`, and what is there. `name` is empty or dots where the
  * path names the directory itself. */
@@ -162,18 +189,6 @@ int tree_remove(tamiz_env_sim *s, const char *path, bool is_directory);
 int tree_rename(tamiz_env_sim *s, const char *from, const char *to);
 int tree_link(tamiz_env_sim *s, const char *from, const char *to);
 int tree_sync(tamiz_env_sim *s, const char *path);
-
-struct node *node_new(tamiz_env_sim *s, bool is_directory); /* nothing leads to it yet */
-/* Frees it where nothing leads to it any more. */
-void node_settle(tamiz_env_sim *s, struct node *n);
-/* Each unsynced change of entries survives or not (`survives` NULL: none), then the disk's entries
- * are the present ones and whatever nothing leads to is freed. */
-void tree_power_cut(tamiz_env_sim *s, bool (*survives)(uint64_t seed, uint64_t index),
-                    uint64_t seed);
-void tree_sync_all(tamiz_env_sim *s);
-struct node *tree_newest(tamiz_env_sim *s, const char *pattern); /* written to; NULL: none */
-bool tree_copy(tamiz_env_sim *to, const tamiz_env_sim *from);    /* false: out of memory */
-void tree_free(tamiz_env_sim *s);
 
 /* ---- sim_fault.c ---- */
 

@@ -35,8 +35,12 @@ struct cached_block {
     size_t whole; /* bytes of this allocation                       */
     struct cache *cache;
     _Atomic(struct cached_block *) *place;
-    struct cached_block *older, *newer; /* queue; guarded by cache->mutex */
-    struct retired retired;
+    union { /* in the queue, or waiting to be freed; never both */
+        struct {
+            struct cached_block *older, *newer; /* guarded by cache->mutex */
+        };
+        struct retired retired;
+    };
     /* the payload follows, 64-byte aligned */
 };
 

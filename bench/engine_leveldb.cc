@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT
+//
+// LevelDB with its Bloom filter and a cache of the common size; everything else is its default. It
+// has one background thread, no direct I/O and no multi_get.
+
+#include <leveldb/cache.h>
+#include <leveldb/db.h>
+#include <leveldb/filter_policy.h>
+#include <leveldb/write_batch.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "engine.h"
+
+namespace {
+
+struct Store {
+    std::unique_ptr<leveldb::Cache> cache;
+    std::unique_ptr<const leveldb::FilterPolicy> filter;
+    std::unique_ptr<leveldb::DB> db;  // goes first
+};
+
+struct Session {
+    Store *store;
+    std::string value;
+};
+
+int Answer(const leveldb::Status &status, const char *what) {
+    if (status.ok())
+        return ENGINE_OK;
+    return status.IsNotFound() ? ENGINE_ABSENT : engine_fail(what, status.ToString().c_str());
+}
+
+leveldb::Slice SliceOf(const void *data, size_t size) {
+    return leveldb::Slice(static_cast<const char *>(data), size);
+}
+
+int Open(const engine_options *o, void **out) {
+    auto store = std::make_unique<Store>();
+    leveldb::Options options;
+    *out = nullptr;
+    if (o->zstd || o->direct)
+        return engine_fail("options", "LevelDB 1.23 has neither zstd nor direct I/O");
+    store->cache.reset(leveldb::NewLRUCache(o->cache));
+    options.create_if_missing = o->create;
+    options.write_buffer_size = o->memtable;
+    options.block_size = o->block;
+    options.block_cache = store->cache.get();
+    options.compression = leveldb::kNoCompression;
+    options.max_open_files = 50000;
+    if (o->filter_bits > 0)
+        store->filter.reset(leveldb::NewBloomFilterPolicy(static_cast<int>(o->filter_bits)));
+    options.filter_policy = store->filter.get();
+    leveldb::DB *db = nullptr;
+    const leveldb::Status status = leveldb::DB::Open(options, o->path, &db);
+    if (!status.ok())
+        return engine_fail("open", status.ToString().c_str());
+    store->db.reset(db);
+    *out = store.release();
+    return ENGINE_OK;
+}
+
+int Close(void *p) {
+    delete static_cast<Store *>(p);
+    return ENGINE_OK;
+}
+
+void *SessionOpen(void *store) { return new Session{static_cast<Store *>(store), {}}; }
+void SessionClose(void *session) { delete static_cast<Session *>(session); }
+
+int Put(void *p, const void *key, size_t key_size, const void *value, size_t value_size,
+        bool sync) {
+    leveldb::WriteOptions options;
+    options.sync = sync;
+    return Answer(static_cast<Session *>(p)->store->db->Put(options, SliceOf(key, key_size),
+                                                            SliceOf(value, value_size)),
+                  "put");
+}
+
+int Remove(void *p, const void *key, size_t key_size) {
+    return Answer(static_cast<Session *>(p)->store->db->Delete(leveldb::WriteOptions(),
+                                                               SliceOf(key, key_size)),
+                  "delete");
+}
+
+int Get(void *p, const void *key, size_t key_size, void *buffer, size_t capacity, size_t *size) {
+    Session *s = static_cast<Session *>(p);
+    const leveldb::Status status =
+        s->store->db->Get(leveldb::ReadOptions(), SliceOf(key, key_size), &s->value);
+    if (!status.ok())
+        return Answer(status, "get");
+    *size = s->value.size();
+    std::memcpy(buffer, s->value.data(), *size < capacity ? *size : capacity);
+    return ENGINE_OK;
+}
+
+leveldb::Iterator *Iter(void *p) { return static_cast<leveldb::Iterator *>(p); }
+
+void *IterOpen(void *p) {
+    return static_cast<Session *>(p)->store->db->NewIterator(leveldb::ReadOptions());
+}
+void IterSeek(void *p, const void *key, size_t size) { Iter(p)->Seek(SliceOf(key, size)); }
+void IterSeekFirst(void *p) { Iter(p)->SeekToFirst(); }
+void IterSeekLast(void *p) { Iter(p)->SeekToLast(); }
+void IterNext(void *p) { Iter(p)->Next(); }
+void IterPrev(void *p) { Iter(p)->Prev(); }
+bool IterValid(void *p) { return Iter(p)->Valid(); }
+const void *IterKey(void *p, size_t *size) {
+    *size = Iter(p)->key().size();
+    return Iter(p)->key().data();
+}
+const void *IterValue(void *p, size_t *size) {
+    *size = Iter(p)->value().size();
+    return Iter(p)->value().data();
+}
+void IterClose(void *p) { delete Iter(p); }
+
+int Compact(void *p) {
+    static_cast<Store *>(p)->db->CompactRange(nullptr, nullptr);
+    return ENGINE_OK;
+}
+
+// There is no call for a flush: a compaction of a range without keys does it.
+int Flush(void *p) {
+    const leveldb::Slice none("~~~~");
+    static_cast<Store *>(p)->db->CompactRange(&none, &none);
+    return ENGINE_OK;
+}
+
+void Counts(void *, engine_counts *c) { *c = engine_counts{0, 0, false}; }
+
+char *Describe(void *p) {
+    std::string text;
+    static_cast<Store *>(p)->db->GetProperty("leveldb.stats", &text);
+    return strdup(text.c_str());
+}
+
+const char *Version() {
+    static const std::string text =
+        std::to_string(leveldb::kMajorVersion) + "." + std::to_string(leveldb::kMinorVersion);
+    return text.c_str();
+}
+
+}  // namespace
+
+extern "C" const engine engine_leveldb;
+extern "C" const engine engine_leveldb = {
+    "leveldb", Version,  Open,      Close,    SessionOpen, SessionClose,  Put,
+    Remove,    Get,      nullptr,   IterOpen, IterSeek,    IterSeekFirst, IterSeekLast,
+    IterNext,  IterPrev, IterValid, IterKey,  IterValue,   IterClose,     Flush,
+    Compact,   Counts,   Describe,
+};

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT
+//
+// RocksDB, configured for point reads: full Bloom filters in memory with their tables, the hash
+// index inside data blocks, whole-key filter in the memtable, no statistics unless asked for. Its
+// level sizes and triggers are its own defaults.
+
+#include <rocksdb/cache.h>
+#include <rocksdb/convenience.h>
+#include <rocksdb/db.h>
+#include <rocksdb/filter_policy.h>
+#include <rocksdb/statistics.h>
+#include <rocksdb/table.h>
+#include <rocksdb/version.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine.h"
+
+namespace {
+
+struct Store {
+    std::unique_ptr<rocksdb::DB> db;
+    rocksdb::Options options;
+    rocksdb::WriteOptions write, write_sync;
+    rocksdb::ReadOptions read;
+};
+
+struct Session {
+    Store *store;
+    rocksdb::PinnableSlice value;
+    std::vector<rocksdb::PinnableSlice> values;
+    std::vector<rocksdb::Slice> keys;
+    std::vector<rocksdb::Status> statuses;
+};
+
+int Answer(const rocksdb::Status &status, const char *what) {
+    if (status.ok())
+        return ENGINE_OK;
+    return status.IsNotFound() ? ENGINE_ABSENT : engine_fail(what, status.ToString().c_str());
+}
+
+rocksdb::Slice SliceOf(const void *data, size_t size) {
+    return rocksdb::Slice(static_cast<const char *>(data), size);
+}
+
+void SetTableOptions(const engine_options &o, rocksdb::Options *options) {
+    rocksdb::BlockBasedTableOptions table;
+    table.block_cache = rocksdb::NewLRUCache(o.cache);
+    table.block_size = o.block;
+    table.format_version = 5;
+    if (o.filter_bits > 0)
+        table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(o.filter_bits));
+    table.data_block_index_type = rocksdb::BlockBasedTableOptions::kDataBlockBinaryAndHash;
+    options->table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+}
+
+int Open(const engine_options *o, void **out) {
+    auto store = std::make_unique<Store>();
+    rocksdb::Options &options = store->options;
+    *out = nullptr;
+    options.create_if_missing = o->create;
+    options.write_buffer_size = o->memtable;
+    options.max_background_jobs = static_cast<int>(o->threads);
+    options.compression = o->zstd ? rocksdb::kZSTD : rocksdb::kNoCompression;
+    options.compression_opts.level = 1;
+    options.use_direct_reads = o->direct;
+    options.use_direct_io_for_flush_and_compaction = o->direct;
+    options.memtable_whole_key_filtering = true;
+    options.memtable_prefix_bloom_size_ratio = 0.02;
+    options.max_open_files = -1;
+    options.stats_dump_period_sec = 0;
+    if (o->counts)
+        options.statistics = rocksdb::CreateDBStatistics();
+    SetTableOptions(*o, &options);
+    if (o->extra[0]) {
+        rocksdb::Options changed;
+        const rocksdb::Status status =
+            rocksdb::GetOptionsFromString(rocksdb::ConfigOptions(), options, o->extra, &changed);
+        if (!status.ok())
+            return engine_fail("options", status.ToString().c_str());
+        options = changed;
+    }
+    store->write_sync.sync = true;
+    rocksdb::DB *db = nullptr;
+    const rocksdb::Status status = rocksdb::DB::Open(options, o->path, &db);
+    if (!status.ok())
+        return engine_fail("open", status.ToString().c_str());
+    store->db.reset(db);
+    *out = store.release();
+    return ENGINE_OK;
+}
+
+int Close(void *p) {
+    std::unique_ptr<Store> store(static_cast<Store *>(p));
+    return Answer(store->db->Close(), "close");
+}
+
+void *SessionOpen(void *store) { return new Session{static_cast<Store *>(store), {}, {}, {}, {}}; }
+
+void SessionClose(void *session) { delete static_cast<Session *>(session); }
+
+int Put(void *p, const void *key, size_t key_size, const void *value, size_t value_size,
+        bool sync) {
+    Store *store = static_cast<Session *>(p)->store;
+    return Answer(store->db->Put(sync ? store->write_sync : store->write, SliceOf(key, key_size),
+                                 SliceOf(value, value_size)),
+                  "put");
+}
+
+int Remove(void *p, const void *key, size_t key_size) {
+    Store *store = static_cast<Session *>(p)->store;
+    return Answer(store->db->Delete(store->write, SliceOf(key, key_size)), "delete");
+}
+
+int Get(void *p, const void *key, size_t key_size, void *buffer, size_t capacity, size_t *size) {
+    Session *s = static_cast<Session *>(p);
+    s->value.Reset();
+    const rocksdb::Status status = s->store->db->Get(
+        s->store->read, s->store->db->DefaultColumnFamily(), SliceOf(key, key_size), &s->value);
+    if (!status.ok())
+        return Answer(status, "get");
+    *size = s->value.size();
+    std::memcpy(buffer, s->value.data(), *size < capacity ? *size : capacity);
+    return ENGINE_OK;
+}
+
+int MultiGet(void *p, size_t n, const void *const keys[], const size_t key_sizes[],
+             void *const buffers[], size_t capacity, size_t sizes[]) {
+    Session *s = static_cast<Session *>(p);
+    if (s->keys.size() < n) {
+        s->keys.resize(n);
+        s->values = std::vector<rocksdb::PinnableSlice>(n);
+        s->statuses.resize(n);
+    }
+    for (size_t i = 0; i < n; i++)
+        s->keys[i] = SliceOf(keys[i], key_sizes[i]);
+    s->store->db->MultiGet(s->store->read, s->store->db->DefaultColumnFamily(), n, s->keys.data(),
+                           s->values.data(), s->statuses.data());
+    for (size_t i = 0; i < n; i++) {
+        sizes[i] = SIZE_MAX;
+        if (s->statuses[i].ok()) {
+            sizes[i] = s->values[i].size();
+            std::memcpy(buffers[i], s->values[i].data(),
+                        sizes[i] < capacity ? sizes[i] : capacity);
+        } else if (!s->statuses[i].IsNotFound()) {
+            return Answer(s->statuses[i], "multi_get");
+        }
+        s->values[i].Reset();
+    }
+    return ENGINE_OK;
+}
+
+rocksdb::Iterator *Iter(void *p) { return static_cast<rocksdb::Iterator *>(p); }
+
+void *IterOpen(void *p) {
+    Store *store = static_cast<Session *>(p)->store;
+    return store->db->NewIterator(store->read);
+}
+void IterSeek(void *p, const void *key, size_t size) { Iter(p)->Seek(SliceOf(key, size)); }
+void IterSeekFirst(void *p) { Iter(p)->SeekToFirst(); }
+void IterSeekLast(void *p) { Iter(p)->SeekToLast(); }
+void IterNext(void *p) { Iter(p)->Next(); }
+void IterPrev(void *p) { Iter(p)->Prev(); }
+bool IterValid(void *p) { return Iter(p)->Valid(); }
+const void *IterKey(void *p, size_t *size) {
+    *size = Iter(p)->key().size();
+    return Iter(p)->key().data();
+}
+const void *IterValue(void *p, size_t *size) {
+    *size = Iter(p)->value().size();
+    return Iter(p)->value().data();
+}
+void IterClose(void *p) { delete Iter(p); }
+
+int Flush(void *p) {
+    return Answer(static_cast<Store *>(p)->db->Flush(rocksdb::FlushOptions()), "flush");
+}
+
+int Compact(void *p) {
+    rocksdb::CompactRangeOptions options;
+    return Answer(static_cast<Store *>(p)->db->CompactRange(options, nullptr, nullptr), "compact");
+}
+
+void Counts(void *p, engine_counts *c) {
+    const auto &statistics = static_cast<Store *>(p)->options.statistics;
+    c->known = statistics != nullptr;
+    if (!statistics)
+        return;
+    c->device_reads = statistics->getTickerCount(rocksdb::BLOCK_CACHE_DATA_MISS);
+    c->device_read_bytes = statistics->getTickerCount(rocksdb::BLOCK_CACHE_DATA_BYTES_INSERT);
+}
+
+char *Describe(void *p) {
+    std::string text;
+    static_cast<Store *>(p)->db->GetProperty("rocksdb.levelstats", &text);
+    return strdup(text.c_str());
+}
+
+const char *Version() {
+    static const std::string text = rocksdb::GetRocksVersionAsString();
+    return text.c_str();
+}
+
+}  // namespace
+
+extern "C" const engine engine_rocksdb;
+extern "C" const engine engine_rocksdb = {
+    "rocksdb", Version,    Open,     Close,         SessionOpen,  SessionClose, Put,
+    Remove,    Get,        MultiGet, IterOpen,      IterSeek,     IterSeekFirst, IterSeekLast,
+    IterNext,  IterPrev,   IterValid, IterKey,      IterValue,    IterClose,    Flush,
+    Compact,   Counts,     Describe,
+};

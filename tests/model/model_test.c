@@ -1,0 +1,727 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Random operations on a store and on the model of model.h, which must agree at every step: each
+ * write is read back at once, each read is compared with its bytes, iterators stay open across
+ * flushes and compactions, and every so often everything is read in every way at every snapshot.
+ *
+ * It runs over many sets of options: trees that are deep because their tables are tiny, no filter
+ * and each kind of filter, caches of nothing and of everything, background work inside the calls
+ * and on threads, in memory and on the real file system.
+ *
+ *     model_test [SET ...]              all sets, or those named
+ *     TAMIZ_MODEL_SEED=N                another run; TAMIZ_MODEL_SEED=time: always another
+ *     TAMIZ_MODEL_STEPS=N               operations a set (the long form: 2000000)
+ *
+ * A failure prints these three, and the step. LABEL: threads
+ * CTEST: deep tiered lazy off large direct zstd monkey threads-leveled threads-lazy sync
+ */
+#include "model/model.h"
+
+#include <time.h>
+
+#include "tamiz/tamiz.h"
+
+struct option_set {
+    const char *name;
+    const char *text;
+    bool in_memory;    /* the file system: in memory, or the real one */
+    int keys;          /* about how many different keys                */
+    uint32_t slowness; /* steps are divided by this */
+};
+
+static const struct option_set option_sets[] = {
+    {"deep",
+     "filter=blocked:10 memtable=64KiB block=512 table=16KiB cache=64KiB size_ratio=2 "
+     "level0_runs=2 threads=0 compaction=leveled",
+     true, 900, 1},
+    {"tiered",
+     "filter=none memtable=64KiB block=1KiB table=32KiB cache=0 size_ratio=3 level0_runs=2 "
+     "threads=0 compaction=tiered",
+     true, 900, 1},
+    {"lazy",
+     "filter=bloom:5 memtable=64KiB block=1KiB table=16KiB cache=1MiB size_ratio=3 level0_runs=3 "
+     "threads=0 compaction=lazy",
+     true, 900, 1},
+    {"off",
+     "filter=bloom:16 memtable=128KiB block=4KiB table=64KiB cache=256MiB threads=0 compaction=off",
+     true, 600, 1},
+    {"large", "filter=blocked:10 memtable=64MiB cache=64MiB threads=2", false, 3000, 1},
+    {"direct",
+     "filter=blocked:8 direct_io=true memtable=64KiB block=2KiB table=32KiB cache=16KiB "
+     "size_ratio=3 level0_runs=2 threads=0 compaction=leveled",
+     false, 600, 2},
+    {"zstd",
+     "filter=bloom:10 compression=zstd:1 memtable=64KiB block=4KiB table=32KiB cache=128KiB "
+     "size_ratio=3 level0_runs=2 threads=0 compaction=leveled",
+     true, 900, 1},
+    {"monkey",
+     "filter=bloom:8 filter_memory=monkey compression=none,none,zstd:3 memtable=64KiB block=1KiB "
+     "table=16KiB cache=64KiB size_ratio=2 level0_runs=2 threads=0 compaction=lazy verify=false",
+     true, 900, 1},
+    {"threads-leveled",
+     "filter=blocked:10 memtable=64KiB block=1KiB table=16KiB cache=64KiB size_ratio=2 "
+     "level0_runs=2 threads=2 compaction=leveled",
+     false, 900, 2},
+    {"threads-lazy",
+     "filter=blocked:fpr=0.02 direct_io=true compression=zstd:1 memtable=64KiB block=1KiB "
+     "table=32KiB cache=0 size_ratio=3 level0_runs=2 threads=2 compaction=lazy",
+     false, 600, 3},
+    {"sync",
+     "filter=blocked:10 sync=always memtable=64KiB block=1KiB table=16KiB cache=1MiB "
+     "level0_runs=2 threads=0 compaction=tiered",
+     true, 600, 2},
+};
+enum { SETS = sizeof option_sets / sizeof option_sets[0], SNAPSHOTS = 8, WALKS = 3 };
+
+/* An iterator and where the model says it stands. */
+struct walk {
+    tamiz_iter *iter;
+    uint64_t seq;
+    int begin, end; /* keys within its bounds */
+    int at;         /* MODEL_NONE: invalid    */
+    uint8_t *lower, *upper, *prefix;
+};
+
+struct held {
+    tamiz_snapshot *snapshot;
+    uint64_t seq;
+};
+
+struct run {
+    const struct option_set *set;
+    uint64_t seed;
+    uint64_t step, steps;
+    struct test_random random;
+    struct model model;
+    tamiz_env *env;
+    tamiz_options options;
+    char directory[64];
+    char path[96];
+    tamiz *db;
+    struct held held[SNAPSHOTS];
+    int held_count;
+    struct walk walks[WALKS];
+    uint8_t *value; /* MODEL_VALUE_MAX */
+    uint8_t *key;   /* MODEL_KEY_MAX   */
+};
+
+/* ---- saying what is wrong */
+
+static void run_fail(const struct run *r, const char *what, struct slice key)
+{
+    char text[100];
+    print_error("model: set %s, step %llu: %s; key \"%s\" (%zu bytes)\n", r->set->name,
+                (unsigned long long)r->step, what, slice_print(key, text, sizeof text), key.size);
+    print_error("detail: %s\n", tamiz_error_detail());
+    print_error("again:  TAMIZ_MODEL_SEED=%llu TAMIZ_MODEL_STEPS=%llu model_test %s\n",
+                (unsigned long long)r->seed, (unsigned long long)r->steps, r->set->name);
+    fail();
+}
+
+#define CHECK(condition, what, key)                                                                \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            run_fail(r, what, key);                                                                \
+    } while (0)
+#define NO_KEY slice_of(NULL, 0)
+
+static uint64_t below(struct run *r, uint64_t n)
+{
+    return test_random_below(&r->random, n);
+}
+
+static bool one_in(struct run *r, uint64_t n)
+{
+    return below(r, n) == 0;
+}
+
+/* ---- one version against what the store says */
+
+static void check_value(struct run *r, int key, const struct model_version *want, const void *value,
+                        size_t size)
+{
+    CHECK(size == want->size, "the value has another size", model_key_at(&r->model, key));
+    model_value(want->seed, want->size, r->model.expected);
+    CHECK(size == 0 || memcmp(value, r->model.expected, size) == 0, "the value has other bytes",
+          model_key_at(&r->model, key));
+}
+
+static tamiz_read_options read_options(struct run *r, const tamiz_snapshot *snapshot)
+{
+    tamiz_read_options options = TAMIZ_READ_OPTIONS_INIT;
+    options.snapshot = snapshot;
+    options.use_filters = !one_in(r, 8);
+    options.fill_cache = !one_in(r, 8);
+    return options;
+}
+
+static void check_get(struct run *r, int i, const struct model_version *want,
+                      const tamiz_read_options *options)
+{
+    const struct slice key = model_key_at(&r->model, i);
+    void *value;
+    size_t size;
+    const tamiz_status st = tamiz_get(r->db, key.data, key.size, &value, &size, options);
+    CHECK(st == (want ? TAMIZ_OK : TAMIZ_NOT_FOUND), "get: another status", key);
+    CHECK(want ? value != NULL : value == NULL, "get: value and status disagree", key);
+    if (want)
+        check_value(r, i, want, value, size);
+    tamiz_free(value);
+}
+
+static void check_get_into(struct run *r, int i, const struct model_version *want,
+                           const tamiz_read_options *options)
+{
+    const struct slice key = model_key_at(&r->model, i);
+    const size_t room = one_in(r, 4) ? below(r, 40) : MODEL_VALUE_MAX;
+    size_t size = 1;
+    const tamiz_status st =
+        tamiz_get_into(r->db, key.data, key.size, r->value, room, &size, options);
+    CHECK(st == (want ? TAMIZ_OK : TAMIZ_NOT_FOUND), "get_into: another status", key);
+    if (!want)
+        return;
+    CHECK(size == want->size, "get_into: the value has another size", key);
+    model_value(want->seed, want->size, r->model.expected);
+    CHECK(memcmp(r->value, r->model.expected, size < room ? size : room) == 0,
+          "get_into: other bytes", key);
+}
+
+static void check_exists(struct run *r, int i, const struct model_version *want,
+                         const tamiz_read_options *options)
+{
+    const struct slice key = model_key_at(&r->model, i);
+    const tamiz_status st = tamiz_exists(r->db, key.data, key.size, options);
+    CHECK(st == (want ? TAMIZ_OK : TAMIZ_NOT_FOUND), "exists: another status", key);
+    bool maybe = false;
+    CHECK(tamiz_may_contain(r->db, key.data, key.size, &maybe, options) == TAMIZ_OK,
+          "may_contain failed", key);
+    CHECK(maybe || !want, "may_contain denies a key that is there", key);
+}
+
+/* ---- reads */
+
+/* Now, or one of the snapshots. */
+static const tamiz_snapshot *any_moment(struct run *r, uint64_t *seq)
+{
+    const uint64_t i = below(r, (uint64_t)r->held_count + 2);
+    if (i >= (uint64_t)r->held_count) {
+        *seq = r->model.seq;
+        return NULL;
+    }
+    *seq = r->held[i].seq;
+    return r->held[i].snapshot;
+}
+
+static void step_read(struct run *r)
+{
+    uint64_t seq;
+    const tamiz_read_options options = read_options(r, any_moment(r, &seq));
+    const int i = (int)below(r, (uint64_t)r->model.count);
+    const struct model_version *want = model_get(&r->model, i, seq);
+    switch (below(r, 3)) {
+    case 0: check_get(r, i, want, &options); break;
+    case 1: check_get_into(r, i, want, &options); break;
+    default: check_exists(r, i, want, &options); break;
+    }
+}
+
+/* A key that nobody ever wrote. */
+static void step_read_stranger(struct run *r)
+{
+    uint64_t seq;
+    const tamiz_read_options options = read_options(r, any_moment(r, &seq));
+    const struct slice key = slice_of(r->key, model_key_any(&r->random, r->key));
+    void *value;
+    size_t size;
+    if (model_find(&r->model, key) != MODEL_NONE)
+        return;
+    CHECK(tamiz_get(r->db, key.data, key.size, &value, &size, &options) == TAMIZ_NOT_FOUND,
+          "get finds a key that was never written", key);
+    CHECK(tamiz_exists(r->db, key.data, key.size, &options) == TAMIZ_NOT_FOUND,
+          "exists finds a key that was never written", key);
+}
+
+enum { MULTI_MAX = 40 };
+
+static void step_multi_get(struct run *r)
+{
+    uint64_t seq;
+    const tamiz_read_options options = read_options(r, any_moment(r, &seq));
+    const size_t n = below(r, MULTI_MAX + 1);
+    int which[MULTI_MAX];
+    const void *keys[MULTI_MAX];
+    size_t key_sizes[MULTI_MAX], value_sizes[MULTI_MAX];
+    void *values[MULTI_MAX];
+    tamiz_status statuses[MULTI_MAX];
+    for (size_t i = 0; i < n; i++) {
+        which[i] = (int)below(r, (uint64_t)r->model.count);
+        keys[i] = r->model.keys[which[i]].data;
+        key_sizes[i] = r->model.keys[which[i]].size;
+    }
+    const tamiz_status st =
+        tamiz_multi_get(r->db, n, keys, key_sizes, values, value_sizes, statuses, &options);
+    CHECK(st == TAMIZ_OK, "multi_get failed", NO_KEY);
+    for (size_t i = 0; i < n; i++) {
+        const struct model_version *want = model_get(&r->model, which[i], seq);
+        const struct slice key = slice_of(keys[i], key_sizes[i]);
+        CHECK(statuses[i] == (want ? TAMIZ_OK : TAMIZ_NOT_FOUND), "multi_get: another status", key);
+        CHECK(want ? values[i] != NULL : values[i] == NULL, "multi_get: status without value", key);
+        if (want)
+            check_value(r, which[i], want, values[i], value_sizes[i]);
+        tamiz_free(values[i]);
+    }
+}
+
+/* ---- iterators */
+
+static void walk_check(struct run *r, struct walk *w, const char *move)
+{
+    size_t size = 0;
+    CHECK(tamiz_iter_status(w->iter) == TAMIZ_OK, move, NO_KEY);
+    CHECK(tamiz_iter_valid(w->iter) == (w->at != MODEL_NONE), move,
+          w->at == MODEL_NONE ? NO_KEY : model_key_at(&r->model, w->at));
+    if (w->at == MODEL_NONE)
+        return;
+    const void *data = tamiz_iter_key(w->iter, &size);
+    CHECK(slice_equal(slice_of(data, size), model_key_at(&r->model, w->at)), move,
+          slice_of(data, size));
+    data = tamiz_iter_value(w->iter, &size);
+    check_value(r, w->at, model_get(&r->model, w->at, w->seq), data, size);
+}
+
+static void walk_close(struct walk *w)
+{
+    tamiz_iter_close(w->iter);
+    free(w->lower);
+    free(w->upper);
+    free(w->prefix);
+    *w = (struct walk){0};
+}
+
+/* A copy that ends where its bytes end, so that a read beyond is seen. */
+static uint8_t *key_copy(struct slice key)
+{
+    uint8_t *copy = model_alloc(key.size);
+    if (key.size)
+        memcpy(copy, key.data, key.size);
+    return copy;
+}
+
+static struct slice any_key(struct run *r)
+{
+    if (one_in(r, 4))
+        return slice_of(r->key, model_key_any(&r->random, r->key));
+    return model_key_at(&r->model, (int)below(r, (uint64_t)r->model.count));
+}
+
+static void walk_bound(struct run *r, struct walk *w, tamiz_read_options *options)
+{
+    if (one_in(r, 3)) {
+        const struct slice lower = any_key(r);
+        options->lower = w->lower = key_copy(lower);
+        options->lower_size = lower.size;
+        w->begin = model_lower_bound(&r->model, lower);
+    }
+    if (one_in(r, 3)) {
+        const struct slice upper = any_key(r);
+        options->upper = w->upper = key_copy(upper);
+        options->upper_size = upper.size;
+        w->end = model_lower_bound(&r->model, upper);
+    }
+    if (one_in(r, 4)) {
+        const struct slice whole = any_key(r);
+        const struct slice prefix = slice_of(whole.data, below(r, whole.size + 1));
+        options->prefix = w->prefix = key_copy(prefix);
+        options->prefix_size = prefix.size;
+        int first = model_lower_bound(&r->model, prefix);
+        int last = first;
+        while (last < r->model.count && slice_has_prefix(model_key_at(&r->model, last), prefix))
+            last++;
+        w->begin = first > w->begin ? first : w->begin;
+        w->end = last < w->end ? last : w->end;
+    }
+}
+
+static void walk_open(struct run *r, struct walk *w)
+{
+    *w = (struct walk){.end = r->model.count, .at = MODEL_NONE};
+    tamiz_read_options options = read_options(r, any_moment(r, &w->seq));
+    walk_bound(r, w, &options);
+    CHECK(tamiz_iter_open(r->db, &options, &w->iter) == TAMIZ_OK, "iter_open failed", NO_KEY);
+    walk_check(r, w, "an iterator is valid before its first seek");
+}
+
+static void walk_seek(struct run *r, struct walk *w)
+{
+    const struct slice target = any_key(r);
+    const int at = model_lower_bound(&r->model, target);
+    if (one_in(r, 2)) {
+        tamiz_iter_seek(w->iter, target.data, target.size);
+        w->at = model_forward(&r->model, at > w->begin ? at : w->begin, w->end, w->seq);
+        walk_check(r, w, "iterator: seek");
+        return;
+    }
+    const bool there = at < r->model.count && slice_equal(model_key_at(&r->model, at), target);
+    const int last = there ? at : at - 1;
+    tamiz_iter_seek_for_prev(w->iter, target.data, target.size);
+    w->at = model_backward(&r->model, last < w->end ? last : w->end - 1, w->begin, w->seq);
+    walk_check(r, w, "iterator: seek_for_prev");
+}
+
+static void walk_step(struct run *r, struct walk *w, bool forward)
+{
+    if (forward)
+        tamiz_iter_next(w->iter);
+    else
+        tamiz_iter_prev(w->iter);
+    if (w->at != MODEL_NONE)
+        w->at = forward ? model_forward(&r->model, w->at + 1, w->end, w->seq)
+                        : model_backward(&r->model, w->at - 1, w->begin, w->seq);
+    walk_check(r, w, forward ? "iterator: next" : "iterator: prev");
+}
+
+static void walk_move(struct run *r, struct walk *w)
+{
+    const uint64_t move = below(r, 10);
+    if (move == 0) {
+        tamiz_iter_seek_first(w->iter);
+        w->at = model_forward(&r->model, w->begin, w->end, w->seq);
+        walk_check(r, w, "iterator: seek_first");
+    } else if (move == 1) {
+        tamiz_iter_seek_last(w->iter);
+        w->at = model_backward(&r->model, w->end - 1, w->begin, w->seq);
+        walk_check(r, w, "iterator: seek_last");
+    } else if (move <= 3) {
+        walk_seek(r, w);
+    } else {
+        const bool forward = one_in(r, 2);
+        for (uint64_t n = 1 + below(r, 4); n; n--)
+            walk_step(r, w, forward);
+    }
+}
+
+static void step_walk(struct run *r)
+{
+    struct walk *w = &r->walks[below(r, WALKS)];
+    if (w->iter && one_in(r, 6))
+        walk_close(w);
+    if (!w->iter)
+        walk_open(r, w);
+    for (uint64_t n = 1 + below(r, 8); n; n--)
+        walk_move(r, w);
+}
+
+/* ---- writes */
+
+static struct model_version any_value(struct run *r)
+{
+    const uint64_t shape = below(r, 1000);
+    const uint64_t most = shape < 850   ? 200
+                          : shape < 985 ? 3000
+                          : shape < 998 ? 20000
+                                        : MODEL_VALUE_MAX;
+    return (struct model_version){
+        .seed = test_random_u64(&r->random), .size = (uint32_t)below(r, most + 1), .is_put = true};
+}
+
+/* Small sets of keys are written again and again, so that versions pile up. */
+static int any_written_key(struct run *r)
+{
+    const int range = one_in(r, 4) ? 40 : r->model.count;
+    return (int)below(r, (uint64_t)range);
+}
+
+static void check_now(struct run *r, int key)
+{
+    const tamiz_read_options options = TAMIZ_READ_OPTIONS_INIT;
+    check_get_into(r, key, model_get(&r->model, key, r->model.seq), &options);
+}
+
+static void step_put(struct run *r)
+{
+    const int i = any_written_key(r);
+    const struct slice key = model_key_at(&r->model, i);
+    const struct model_version version = any_value(r);
+    tamiz_write_options options = TAMIZ_WRITE_OPTIONS_INIT;
+    options.sync = one_in(r, 200);
+    model_value(version.seed, version.size, r->value);
+    CHECK(tamiz_put(r->db, key.data, key.size, r->value, version.size, &options) == TAMIZ_OK,
+          "put failed", key);
+    model_add(&r->model, i, version);
+    check_now(r, i);
+}
+
+static void step_delete(struct run *r)
+{
+    const int i = any_written_key(r);
+    const struct slice key = model_key_at(&r->model, i);
+    CHECK(tamiz_delete(r->db, key.data, key.size, NULL) == TAMIZ_OK, "delete failed", key);
+    model_add(&r->model, i, (struct model_version){.is_put = false});
+    check_now(r, i);
+}
+
+static void step_batch(struct run *r)
+{
+    tamiz_batch *batch = tamiz_batch_new();
+    const size_t n = below(r, 21);
+    int first = MODEL_NONE;
+    assert_non_null(batch);
+    for (size_t k = 0; k < n; k++) {
+        const int i = first != MODEL_NONE && one_in(r, 5) ? first : any_written_key(r);
+        const struct slice key = model_key_at(&r->model, i);
+        struct model_version version = {.is_put = false};
+        tamiz_status st;
+        if (one_in(r, 4)) {
+            st = tamiz_batch_delete(batch, NULL, key.data, key.size);
+        } else {
+            version = any_value(r);
+            model_value(version.seed, version.size, r->value);
+            st = tamiz_batch_put(batch, NULL, key.data, key.size, r->value, version.size);
+        }
+        CHECK(st == TAMIZ_OK, "a batch takes no more", key);
+        model_add(&r->model, i, version);
+        first = first == MODEL_NONE ? i : first;
+    }
+    CHECK(tamiz_batch_count(batch) == n, "a batch miscounts", NO_KEY);
+    CHECK(tamiz_write(r->db, batch, NULL) == TAMIZ_OK, "write failed", NO_KEY);
+    tamiz_batch_free(batch);
+    if (first != MODEL_NONE)
+        check_now(r, first);
+}
+
+/* ---- snapshots */
+
+static void step_snapshot(struct run *r)
+{
+    if (r->held_count == SNAPSHOTS || (r->held_count && one_in(r, 3))) {
+        const int i = (int)below(r, (uint64_t)r->held_count);
+        tamiz_snapshot_release(r->held[i].snapshot);
+        r->held[i] = r->held[--r->held_count];
+        return;
+    }
+    struct held *held = &r->held[r->held_count];
+    CHECK(tamiz_snapshot_take(r->db, &held->snapshot) == TAMIZ_OK, "no snapshot", NO_KEY);
+    held->seq = r->model.seq;
+    r->held_count++;
+}
+
+/* ---- everything at once */
+
+static void check_scan(struct run *r, const tamiz_snapshot *snapshot, uint64_t seq, bool forward)
+{
+    struct walk w = {.end = r->model.count, .at = MODEL_NONE, .seq = seq};
+    const tamiz_read_options options = read_options(r, snapshot);
+    CHECK(tamiz_iter_open(r->db, &options, &w.iter) == TAMIZ_OK, "iter_open failed", NO_KEY);
+    if (forward) {
+        tamiz_iter_seek_first(w.iter);
+        w.at = model_forward(&r->model, 0, w.end, seq);
+    } else {
+        tamiz_iter_seek_last(w.iter);
+        w.at = model_backward(&r->model, w.end - 1, 0, seq);
+    }
+    walk_check(r, &w, forward ? "scan: first" : "scan: last");
+    while (w.at != MODEL_NONE)
+        walk_step(r, &w, forward);
+    tamiz_iter_close(w.iter);
+}
+
+static void check_moment(struct run *r, const tamiz_snapshot *snapshot, uint64_t seq)
+{
+    const tamiz_read_options options = read_options(r, snapshot);
+    for (int i = 0; i < r->model.count; i++)
+        check_get_into(r, i, model_get(&r->model, i, seq), &options);
+    check_scan(r, snapshot, seq, true);
+    check_scan(r, snapshot, seq, false);
+}
+
+static void check_everything(struct run *r)
+{
+    check_moment(r, NULL, r->model.seq);
+    for (int i = 0; i < r->held_count; i++)
+        check_moment(r, r->held[i].snapshot, r->held[i].seq);
+}
+
+/* ---- the store's own work */
+
+static void run_open(struct run *r)
+{
+    CHECK(tamiz_open(r->path, &r->options, &r->db) == TAMIZ_OK, "open failed", NO_KEY);
+    CHECK(tamiz_health(r->db) == TAMIZ_OK, "health after open", NO_KEY);
+}
+
+static void run_let_go(struct run *r)
+{
+    for (int i = 0; i < WALKS; i++)
+        walk_close(&r->walks[i]);
+    while (r->held_count)
+        tamiz_snapshot_release(r->held[--r->held_count].snapshot);
+}
+
+static void step_reopen(struct run *r)
+{
+    if (r->held_count || r->walks[0].iter)
+        CHECK(tamiz_close(r->db) == TAMIZ_BUSY, "close with an open snapshot or iterator", NO_KEY);
+    run_let_go(r);
+    CHECK(tamiz_close(r->db) == TAMIZ_OK, "close failed", NO_KEY);
+    run_open(r);
+    check_moment(r, NULL, r->model.seq);
+}
+
+static void step_compact(struct run *r)
+{
+    struct slice a = any_key(r);
+    uint8_t *from = key_copy(a);
+    const struct slice b = any_key(r);
+    const bool swapped = slice_compare(a, b) > 0;
+    a.data = from;
+    const struct slice low = swapped ? b : a, high = swapped ? a : b;
+    const tamiz_status st = one_in(r, 3)
+                                ? tamiz_compact(r->db, NULL, 0, NULL, 0)
+                                : tamiz_compact(r->db, low.data, low.size, high.data, high.size);
+    /* An empty range may be refused, as long as nothing else is. */
+    const bool empty = slice_equal(low, high);
+    CHECK(st == TAMIZ_OK || (empty && st == TAMIZ_INVALID_ARGUMENT), "compact failed", low);
+    free(from);
+}
+
+static void step_compact_table(struct run *r)
+{
+    const unsigned level = (unsigned)below(r, one_in(r, 4) ? TAMIZ_LEVELS : 3);
+    const tamiz_status st = tamiz_compact_table(r->db, level, below(r, 6));
+    CHECK(st == TAMIZ_OK || st == TAMIZ_NOT_FOUND, "compact_table failed", NO_KEY);
+}
+
+static void step_background(struct run *r)
+{
+    bool more = true;
+    for (uint64_t n = 1 + below(r, 4); n && more; n--)
+        CHECK(tamiz_step(r->db, below(r, 1000), &more) == TAMIZ_OK, "step failed", NO_KEY);
+}
+
+static void step_flush(struct run *r)
+{
+    CHECK(tamiz_flush(r->db) == TAMIZ_OK, "flush failed", NO_KEY);
+}
+
+static void step_sync(struct run *r)
+{
+    CHECK(tamiz_sync(r->db) == TAMIZ_OK, "sync failed", NO_KEY);
+}
+
+static void step_verify(struct run *r)
+{
+    tamiz_report report = TAMIZ_REPORT_INIT;
+    CHECK(tamiz_verify(r->db, &report) == TAMIZ_OK, "verify finds damage", NO_KEY);
+    CHECK(tamiz_health(r->db) == TAMIZ_OK, "the background is ill", NO_KEY);
+}
+
+/* ---- the run */
+
+static const struct step {
+    uint32_t weight; /* of 10,000 */
+    void (*take)(struct run *r);
+} steps[] = {
+    {4000, step_put},          {1200, step_delete},      {300, step_batch}, {1800, step_read},
+    {600, step_read_stranger}, {150, step_multi_get},    {1200, step_walk}, {300, step_snapshot},
+    {40, step_flush},          {40, step_compact_table}, {8, step_compact}, {6, step_reopen},
+    {20, step_sync},           {320, step_background},   {6, step_verify},  {10, check_everything},
+};
+
+static void run_step(struct run *r)
+{
+    uint64_t n = below(r, 10000);
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        if (n < steps[i].weight) {
+            steps[i].take(r);
+            return;
+        }
+        n -= steps[i].weight;
+    }
+}
+
+static uint64_t environment_number(const char *name, uint64_t fallback)
+{
+    const char *text = getenv(name);
+    if (text && strcmp(text, "time") == 0)
+        return (uint64_t)time(NULL);
+    return text ? strtoull(text, NULL, 0) : fallback;
+}
+
+static void run_begin(struct run *r, const struct option_set *set)
+{
+    *r = (struct run){.set = set};
+    r->seed = environment_number("TAMIZ_MODEL_SEED", 20261130);
+    r->steps = environment_number("TAMIZ_MODEL_STEPS", 24000);
+    r->random = (struct test_random){r->seed};
+    r->value = model_alloc(MODEL_VALUE_MAX);
+    r->key = model_alloc(MODEL_KEY_MAX);
+    model_init(&r->model, &r->random, set->keys);
+    tamiz_options_init(&r->options);
+    CHECK(tamiz_options_set(&r->options, set->text) == TAMIZ_OK, "options refused", NO_KEY);
+    if (set->in_memory) {
+        r->env = tamiz_env_memory_new();
+        assert_non_null(r->env);
+        r->options.env = r->env;
+        (void)snprintf(r->path, sizeof r->path, "/store");
+    } else {
+        test_directory_make(r->directory, sizeof r->directory);
+        (void)snprintf(r->path, sizeof r->path, "%s/store", r->directory);
+    }
+    run_open(r);
+}
+
+static void run_end(struct run *r)
+{
+    run_let_go(r);
+    CHECK(tamiz_close(r->db) == TAMIZ_OK, "close failed", NO_KEY);
+    if (r->env) {
+        tamiz_env_memory_free(r->env);
+    } else {
+        CHECK(tamiz_destroy(r->path) == TAMIZ_OK, "destroy failed", NO_KEY);
+        test_directory_remove(r->directory);
+    }
+    model_free(&r->model);
+    free(r->value);
+    free(r->key);
+}
+
+static void store_and_model_agree_at_every_step(void **state)
+{
+    struct run run, *r = &run;
+    run_begin(r, *state);
+    const uint64_t last = r->steps / r->set->slowness;
+    for (r->step = 0; r->step < last; r->step++)
+        run_step(r);
+    check_everything(r);
+    step_reopen(r);
+    CHECK(tamiz_compact(r->db, NULL, 0, NULL, 0) == TAMIZ_OK, "compact failed", NO_KEY);
+    check_everything(r);
+    print_message("model: set %s: %llu operations, %d keys, %llu versions\n", r->set->name,
+                  (unsigned long long)last, r->model.count, (unsigned long long)r->model.seq);
+    run_end(r);
+}
+
+static bool wanted(const char *name, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], name) == 0)
+            return true;
+    return argc <= 1;
+}
+
+int main(int argc, char **argv)
+{
+    int failures = 0, runs = 0;
+    for (size_t i = 0; i < SETS; i++) {
+        struct option_set set = option_sets[i];
+        if (!wanted(set.name, argc, argv))
+            continue;
+        runs++;
+        const struct CMUnitTest tests[] = {
+            {set.name, store_and_model_agree_at_every_step, NULL, NULL, &set}};
+        failures += cmocka_run_group_tests_name(set.name, tests, NULL, NULL);
+    }
+    if (runs < argc - 1)
+        print_error("model_test: no such set of options among the arguments\n");
+    return runs < argc - 1 || runs == 0 ? 2 : failures;
+}
