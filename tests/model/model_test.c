@@ -249,8 +249,8 @@ static void step_multi_get(struct run *r)
     const tamiz_read_options options = read_options(r, any_moment(r, &seq));
     const size_t n = below(r, MULTI_MAX + 1);
     int which[MULTI_MAX];
-    const void *keys[MULTI_MAX];
-    size_t key_sizes[MULTI_MAX], value_sizes[MULTI_MAX];
+    const void *keys[MULTI_MAX] = {0};
+    size_t key_sizes[MULTI_MAX] = {0}, value_sizes[MULTI_MAX];
     void *values[MULTI_MAX];
     tamiz_status statuses[MULTI_MAX];
     for (size_t i = 0; i < n; i++) {
