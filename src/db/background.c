@@ -486,9 +486,12 @@ static void syncer_run(void *ctx)
     struct store *s = ctx;
     while (!atomic_load_explicit(&s->closing, memory_order_relaxed)) {
         mutex_lock(&s->mutex);
-        (void)condition_wait_us(&s->work, &s->mutex, (uint64_t)s->options.sync_interval_ms * 1000);
-        const uint64_t due = s->last_sync_ns + (uint64_t)s->options.sync_interval_ms * 1000000;
+        if (!atomic_load_explicit(&s->closing, memory_order_relaxed))
+            (void)condition_wait_us(&s->work, &s->mutex,
+                                    (uint64_t)s->options.sync_interval_ms * 1000);
         mutex_unlock(&s->mutex);
+        const uint64_t due = atomic_load_explicit(&s->last_sync_ns, memory_order_relaxed) +
+                             (uint64_t)s->options.sync_interval_ms * 1000000;
         if (env_monotonic_ns(s->env) >= due &&
             !atomic_load_explicit(&s->closing, memory_order_relaxed))
             (void)tamiz_sync(
@@ -571,8 +574,10 @@ tamiz_status db_flush(struct op *op, struct tamiz *db)
             st = op_fail(op, TAMIZ_CLOSED, "%s: the store is being closed", s->directory);
         else if (s->options.threads == 0) {
             mutex_unlock(&s->mutex);
-            (void)background_step(s);
+            const bool did = background_step(s);
             mutex_lock(&s->mutex);
+            if (!did) /* another caller does it */
+                (void)condition_wait_us(&s->progress, &s->mutex, 1000);
         } else {
             (void)condition_wait_us(&s->progress, &s->mutex, IDLE_US);
         }

@@ -96,7 +96,7 @@ tamiz_status db_get(struct op *op, struct tamiz *db, struct slice key,
     uint64_t stamp = 0;
 
     tamiz_status st = get_from_memtables(op, view, &lookup, &stamp, &found->value);
-    if (st == TAMIZ_NOT_FOUND && !ledger_due(op, db->store->ledger, options))
+    if (st == TAMIZ_NOT_FOUND && !ledger_due(op, db->store->ledger, &lookup, options))
         st = get_from_tables(op, view->version, &lookup, &how, &stamp, found, NULL);
     else if (st == TAMIZ_NOT_FOUND)
         st = get_sampled(op, db->store->ledger, view->version, &lookup, &how, &stamp, found);

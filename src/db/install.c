@@ -89,6 +89,7 @@ tamiz_status install(struct op *op, struct tamiz *db, const struct version_edit 
     record.last_seq = after.last_seq = atomic_load_explicit(&s->seq, memory_order_relaxed);
     record.next_run = after.next_run;
     st = manifest_write(op, &s->manifest, &record, &after);
+    atomic_store_explicit(&s->unsettled, s->manifest.unsettled, memory_order_release);
     if (after.next_file >
         atomic_load_explicit(&s->next_file,
                              memory_order_relaxed)) /* a new manifest took a number */
@@ -108,6 +109,8 @@ tamiz_status install(struct op *op, struct tamiz *db, const struct version_edit 
         /* Durable, but not shown: the readers' picture still has all files it needs, and so does
          * the next open. */
         st = TAMIZ_OUT_OF_MEMORY;
+        s->manifest.unsettled = true;
+        atomic_store_explicit(&s->unsettled, true, memory_order_release);
         s->write_error = true;
     }
     mutex_unlock(&s->mutex);
@@ -123,7 +126,9 @@ void discard_tables(struct op *op, struct store *s, struct buf *tables)
     struct table_meta **list = (struct table_meta **)(void *)tables->data;
     const size_t n = tables->size / sizeof *list;
     for (size_t i = 0; i < n; i++) {
-        char *path = s->manifest.unsettled ? NULL : store_path(op, s, FILE_TABLE, list[i]->number);
+        char *path = atomic_load_explicit(&s->unsettled, memory_order_acquire)
+                         ? NULL
+                         : store_path(op, s, FILE_TABLE, list[i]->number);
         if (path) {
             struct op quiet;
             op_init(&quiet, &s->alloc, op->count);
@@ -154,7 +159,8 @@ void store_collect(struct store *s)
     (void)epoch_reclaim(&s->epoch);
     for (;;) {
         mutex_lock(&s->mutex);
-        struct obsolete *o = s->manifest.unsettled ? NULL : obsolete_take(s);
+        struct obsolete *o =
+            atomic_load_explicit(&s->unsettled, memory_order_acquire) ? NULL : obsolete_take(s);
         mutex_unlock(&s->mutex);
         if (!o)
             return;

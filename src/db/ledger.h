@@ -2,13 +2,17 @@
  *
  * What a store without filters would have read. A filter's "no" is not a device read avoided: the
  * block might have been in the cache, and a store without filters would have had other blocks
- * there. So one read in many is followed a second time: the blocks that it would have touched with
- * no filter go through a ghost of the cache that such a store would have had (block names only),
+ * there. So some reads are followed a second time: the blocks that they would have touched with no
+ * filter go through a ghost of the cache that such a store would have had (names of blocks only),
  * and what misses there, less what was really read, was avoided.
  *
- * Sampled reads at random are, to a cache, the same stream of reads, only slower; so the ghost has
- * the full capacity, not a sampled share of it. To be warm as soon as the real one, it follows
- * every read until it is full.
+ * Which reads are followed decides whether that is true. Every block has a first read, whatever the
+ * cache; so those of one block must be followed all or not at all, or first reads would count too
+ * often (spatial sampling, as in SHARDS: C. Waldspurger et al., FAST 2015). Which block a key is in
+ * costs a search; so the key space is cut into cells of some blocks each, by the leading bytes of
+ * the keys, and one cell in so many is followed, with a ghost of the same share of the cache. Where
+ * cache or data are small every cell is followed, and once the ghost is warm only one read in so
+ * many: then nearly all misses are for want of room, and those are found at random just as well.
  */
 #ifndef TAMIZ_DB_LEDGER_H
 #define TAMIZ_DB_LEDGER_H
@@ -20,10 +24,11 @@
 struct ledger *ledger_new(const struct alloc *alloc, uint64_t cache_bytes, uint64_t block_bytes);
 void ledger_free(struct ledger *l);
 
-/* Is this read one of those that are followed? Costs a load and a test. */
-bool ledger_due(const struct op *op, const struct ledger *l, const tamiz_read_options *options);
+/* Is this read one of those that are followed? Costs a few instructions where not. */
+bool ledger_due(const struct op *op, const struct ledger *l, const struct lookup *lookup,
+                const tamiz_read_options *options);
 
-/* Device reads so far, before the sampled read. */
+/* Device reads so far, before the followed read. */
 struct ledger_sample {
     uint64_t device_reads[TAMIZ_LEVELS];
 };

@@ -158,13 +158,31 @@ static tamiz_status next_log_first(struct op *op, struct store *s, const uint64_
     return TAMIZ_OK;
 }
 
-/* A hole before this log: were the missing writes durable? The same machine run loses nothing that
- * was written. */
-static tamiz_status judge_gap(struct op *op, struct replay *r, const struct log_reader *log,
+/* Was a sync of this log ever known to have returned? Logs are synced oldest first, so then all
+ * before it was durable too. */
+static tamiz_status was_synced(struct op *op, const struct store *s, struct log_reader *log,
+                               bool *synced)
+{
+    struct slice body;
+    tamiz_status st;
+    do
+        st = log_next(op, log, env_boot_id(s->env), &body);
+    while (st == TAMIZ_OK);
+    *synced = log->durable_seen > LOG_HEADER_SIZE;
+    return st == TAMIZ_NOT_FOUND ? TAMIZ_OK : st;
+}
+
+/* A hole before this log: were the missing writes durable? And the same machine run loses nothing
+ * that was written. */
+static tamiz_status judge_gap(struct op *op, struct replay *r, struct log_reader *log,
                               const char *path)
 {
     const uint64_t boot = env_boot_id(r->s->env);
-    if (boot && boot == log->header.boot_id)
+    bool synced = false;
+    const tamiz_status st = was_synced(op, r->s, log, &synced);
+    if (st != TAMIZ_OK)
+        return st;
+    if (synced || (boot && boot == log->header.boot_id))
         return op_fail(
             op, TAMIZ_CORRUPTION,
             "%s: begins at sequence %llu, but the logs before it end at %llu: writes are missing",

@@ -68,6 +68,8 @@ struct store {
     _Atomic uint64_t seq; /* published: all versions at or below are in their views */
     _Atomic uint64_t next_file;
     _Atomic bool closing;
+    _Atomic bool unsettled;        /* the manifest's: nothing may be deleted */
+    _Atomic uint64_t last_sync_ns; /* monotonic */
 
     /* install_mutex */
     struct mutex install_mutex;
@@ -99,7 +101,6 @@ struct store {
     uint32_t flush_failures, merge_failures; /* in a row */
     bool write_error; /* a group reached the log but not the memtable: writing is over until
                          reopened */
-    uint64_t last_sync_ns;
     struct obsolete *obsolete;
     struct thread *threads;
     uint32_t thread_count;

@@ -96,7 +96,7 @@ tamiz_status store_sync_logs(struct op *op, struct store *s)
         TRY(env_sync_directory(op, s->env, s->directory));
     for (size_t i = 0; i < s->log_count; i++)
         s->logs[i].entry_synced = true;
-    s->last_sync_ns = env_monotonic_ns(s->env);
+    atomic_store_explicit(&s->last_sync_ns, env_monotonic_ns(s->env), memory_order_relaxed);
 done:
     return st;
 }
@@ -182,8 +182,10 @@ static tamiz_status wait_for_background(struct op *op, struct store *s, const st
     store_event(s, TAMIZ_EVENT_STALL, "writers wait: %s", why);
     if (s->options.threads == 0) {
         mutex_unlock(&s->mutex);
-        (void)background_step(s);
+        const bool did = background_step(s);
         mutex_lock(&s->mutex);
+        if (!did) /* another caller does it, or it failed */
+            (void)condition_wait_us(&s->progress, &s->mutex, 1000);
     } else {
         condition_broadcast(&s->work);
         (void)condition_wait_us(&s->progress, &s->mutex, WAIT_US);
@@ -353,6 +355,19 @@ static tamiz_status append_group(struct op *op, struct store *s, struct writer *
     return log_append(op, &active_log(s)->writer, pieces, n);
 }
 
+/* Whether the options want the log on the disk after this write. With threads, intervals are the
+ * syncer's. */
+static bool sync_is_due(const struct store *s)
+{
+    const uint64_t interval_ns = (uint64_t)s->options.sync_interval_ms * 1000000;
+    if (s->options.sync != TAMIZ_SYNC_INTERVAL)
+        return s->options.sync == TAMIZ_SYNC_ALWAYS;
+    return s->options.threads == 0 &&
+           env_monotonic_ns(s->env) -
+                   atomic_load_explicit(&s->last_sync_ns, memory_order_relaxed) >=
+               interval_ns;
+}
+
 /* To the log, and to the disk where somebody asked. No lock held: only the leader is here. */
 static tamiz_status log_group(struct op *op, struct store *s, struct writer *leader,
                               const struct group *g, uint64_t first_seq)
@@ -365,7 +380,7 @@ static tamiz_status log_group(struct op *op, struct store *s, struct writer *lea
         TRY(append_group(op, s, leader, g, first_seq));
         active_log(s)->last_seq = first_seq + g->writes - 1;
     }
-    if (g->sync || (s->options.sync == TAMIZ_SYNC_ALWAYS && g->writes && !leader->no_log))
+    if (g->sync || (g->writes && !leader->no_log && sync_is_due(s)))
         TRY(store_sync_logs(op, s));
 done:
     mutex_unlock(&s->log_mutex);
@@ -522,8 +537,9 @@ tamiz_status db_write(struct op *op, struct writer *w)
     mutex_unlock(&s->mutex);
     if (w->waits)
         condition_free(&w->ready);
-    if (w->status == TAMIZ_OK && s->options.threads == 0)
-        background_run(s);
+    if (s->options.threads == 0)
+        background_run(
+            s); /* after a failure too: a flush may be what makes the next write possible */
     return w->status;
 }
 

@@ -101,8 +101,11 @@ static inline uint32_t bit_of(uint64_t mixed, unsigned i)
 }
 
 /* The mean of (share of set bits)^k over the lines as they are. */
-static double measured_rate(const uint8_t *payload, uint64_t payload_bytes, unsigned k)
+static double blocked_rate(const struct filter_view *view)
 {
+    const uint8_t *payload = view->payload;
+    const uint64_t payload_bytes = view->payload_bytes;
+    const unsigned k = view->parameters[0];
     uint64_t lines_with[LINE_BITS + 1] = {0};
     for (uint64_t at = 0; at < payload_bytes; at += LINE_BYTES)
         lines_with[filter_count_bits(payload + at, LINE_BYTES)]++;
@@ -124,7 +127,6 @@ static tamiz_status blocked_build(struct op *op, struct filter_plan *plan, const
             line[bit >> 3] |= (uint8_t)(1u << (bit & 7));
         }
     }
-    plan->expected_fpr = measured_rate(payload, plan->payload_bytes, k);
     return TAMIZ_OK;
 }
 
@@ -222,6 +224,7 @@ static const struct filter_family blocked_avx2 = {
     .may_contain = blocked_may_contain_avx2,
     .may_contain_many = blocked_many_avx2,
     .prefetch = blocked_prefetch,
+    .rate = blocked_rate,
     .describe = blocked_describe,
 };
 #endif
@@ -251,5 +254,6 @@ const struct filter_family filter_blocked = {
     .open = blocked_open,
     .may_contain = blocked_may_contain,
     .prefetch = blocked_prefetch,
+    .rate = blocked_rate,
     .describe = blocked_describe,
 };

@@ -35,20 +35,11 @@ static unsigned best_k(double bits, double keys)
     return keys > 0 ? tamiz_bloom_hashes(bits, keys) : 1;
 }
 
-/* Bits per key that reach `fpr`; whole numbers of hashes make it a search. */
-static double bits_for(double keys, double fpr)
-{
-    double bits = -log(fpr) / (LN2 * LN2);
-    while (bits < 64 && theory_line_fpr(keys, keys * bits, best_k(keys * bits, keys)) > fpr)
-        bits *= 1.001;
-    return bits;
-}
-
 static tamiz_status bloom_plan(struct op *op, const tamiz_filter_policy *policy, uint64_t keys,
                                struct filter_plan *plan)
 {
     const double n = (double)keys;
-    const double per_key = policy->fpr > 0            ? bits_for(n > 0 ? n : 1, policy->fpr)
+    const double per_key = policy->fpr > 0 ? theory_bloom_bits_for(n > 0 ? n : 1, policy->fpr)
                            : policy->bits_per_key > 0 ? policy->bits_per_key
                                                       : DEFAULT_BITS;
     const double words = words_for(n * per_key);
@@ -81,7 +72,6 @@ static tamiz_status bloom_build(struct op *op, struct filter_plan *plan, const u
     (void)op;
     for (size_t i = 0; i < n; i++)
         set_all(payload, plan->payload_bytes * 8, plan->parameters[0], mixed[i]);
-    plan->expected_fpr = theory_power(fill_of(payload, plan->payload_bytes), plan->parameters[0]);
     return TAMIZ_OK;
 }
 
@@ -117,10 +107,24 @@ static void bloom_prefetch(const struct filter_view *view, uint64_t hash)
     filter_touch(view->payload + (mul_high(mixed * FILTER_MULTIPLIER, bits) >> 3));
 }
 
+static double bloom_rate(const struct filter_view *view)
+{
+    return theory_power(fill_of(view->payload, view->payload_bytes), view->parameters[0]);
+}
+
 static void bloom_describe(const struct filter_view *view, tamiz_filter_info *info)
 {
     info->hashes = view->parameters[0];
     info->fill = fill_of(view->payload, view->payload_bytes);
+}
+
+static tamiz_status bloom_add(struct op *op, struct filter_live *live, uint64_t hash)
+{
+    (void)op;
+    set_all(live->payload, live->view.payload_bytes * 8, live->view.parameters[0],
+            filter_mix(hash, live->view.seed));
+    live->view.keys++;
+    return TAMIZ_OK;
 }
 
 const struct filter_family filter_bloom = {
@@ -132,5 +136,7 @@ const struct filter_family filter_bloom = {
     .open = bloom_open,
     .may_contain = bloom_may_contain,
     .prefetch = bloom_prefetch,
+    .rate = bloom_rate,
     .describe = bloom_describe,
+    .add = bloom_add,
 };

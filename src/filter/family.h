@@ -67,7 +67,9 @@ void filter_info_fill(const struct filter_family *family, const struct filter_pl
 /* tamiz_filter_policy_parse with the words in `op`. */
 tamiz_status filter_policy_parse(struct op *op, const char *text, tamiz_filter_policy *policy);
 
-extern const struct filter_family filter_bloom, filter_blocked;
+extern const struct filter_family filter_bloom, filter_blocked, filter_split, filter_fuse,
+    filter_fuse8, filter_fuse16, filter_fuse4, filter_xor8, filter_xor16, filter_ribbon,
+    filter_bumped, filter_cuckoo, filter_counting, filter_scalable;
 extern const struct filter_family filter_custom; /* of the embedder; in no list */
 
 #endif

@@ -30,8 +30,9 @@ enum { FORMAT_VERSION = 1, ID_NONE = 0 };
 static const uint8_t magic[4] = {'t', 'z', 'f', 'l'};
 
 static const struct filter_family *const families[] = {
-    &filter_bloom,
-    &filter_blocked,
+    &filter_bloom,  &filter_blocked, &filter_split,    &filter_fuse,     &filter_fuse8,
+    &filter_fuse16, &filter_fuse4,   &filter_xor8,     &filter_xor16,    &filter_ribbon,
+    &filter_bumped, &filter_cuckoo,  &filter_counting, &filter_scalable,
 };
 enum { FAMILIES = sizeof families / sizeof *families };
 
@@ -152,6 +153,21 @@ static tamiz_status fill_payload(struct op *op, const struct filter_family *fami
     }
 }
 
+/* The promise becomes a fact: what the bits of this very payload say. */
+static void rate_take(const struct filter_family *family, const uint8_t *payload,
+                      struct filter_plan *plan)
+{
+    struct filter_view view = {.family = family,
+                               .payload = payload,
+                               .payload_bytes = plan->payload_bytes,
+                               .keys = plan->keys,
+                               .seed = plan->seed};
+    if (!family || !family->rate)
+        return;
+    memcpy(view.parameters, plan->parameters, sizeof view.parameters);
+    plan->expected_fpr = family->rate(&view);
+}
+
 tamiz_status filter_image_make(struct op *op, const tamiz_filter_policy *policy,
                                const uint64_t *hashes, size_t n, uint8_t **image, size_t *size)
 {
@@ -176,6 +192,7 @@ tamiz_status filter_image_make(struct op *op, const tamiz_filter_policy *policy,
         TRY(op_fail_memory(op));
     if (family)
         TRY(fill_payload(op, family, &plan, hashes, n, &w, made + FILTER_HEADER_SIZE));
+    rate_take(family, made + FILTER_HEADER_SIZE, &plan);
     filter_header_write(family, &plan, made);
     *image = made;
     made = NULL;
@@ -330,6 +347,8 @@ void filter_view_info(const struct filter_view *view, tamiz_filter_info *info)
                                      .expected_fpr = view->expected_fpr,
                                      .custom = own ? view->custom : NULL};
     filter_info_fill(view->family, &plan, info);
+    if (view->family && view->family->add)
+        info->expected_fpr = view->family->rate(view);
     if (view->family && view->family->describe)
         view->family->describe(view, info);
 }

@@ -17,6 +17,7 @@
 enum { FILTER_HEADER_SIZE = 64, FILTER_ALIGN = 64 };
 
 struct filter_family;
+struct filter_live;
 
 /* What a family asks for and gets: filled in by plan(), stored in the header, seen again by open().
  */
@@ -55,8 +56,8 @@ struct filter_family {
     tamiz_status (*plan)(struct op *op, const tamiz_filter_policy *policy, uint64_t keys,
                          struct filter_plan *plan);
     /* Distinct hashes, mixed with plan->seed (family.h), ascending. Into plan->payload_bytes bytes,
-     * zeroed and aligned. Sets plan->expected_fpr to the rate of this very image where the bits
-     * tell. TAMIZ_NOT_SUPPORTED: not with this seed; filter.c tries others, so many times. */
+     * zeroed and aligned. TAMIZ_NOT_SUPPORTED: not with this seed; filter.c tries others, so many
+     * times. */
     tamiz_status (*build)(struct op *op, struct filter_plan *plan, const uint64_t *mixed, size_t n,
                           uint8_t *payload);
     /* Checks once all that the queries rely on. TAMIZ_CORRUPTION with words. May put a variant for
@@ -66,11 +67,38 @@ struct filter_family {
     /* NULL: the wrapper loops. */
     void (*may_contain_many)(const struct filter_view *view, const uint64_t *hashes, size_t n,
                              bool *maybe);
+    /* The rate of this very image, as its bits are. NULL: what plan() says is exact. */
+    double (*rate)(const struct filter_view *view);
     /* Starts fetching the lines that may_contain will touch. NULL: nothing to gain. */
     void (*prefetch)(const struct filter_view *view, uint64_t hash);
     void (*describe)(const struct filter_view *view,
                      tamiz_filter_info *info); /* fill, hashes, fingerprint_bits */
+    /* For kinds that change; NULL: built once. See tamiz_filter_add and _remove for what they say.
+     * They keep live->view.keys. */
+    tamiz_status (*add)(struct op *op, struct filter_live *live, uint64_t hash);
+    tamiz_status (*remove)(struct op *op, struct filter_live *live, uint64_t hash);
+    uint8_t spare_percent; /* capacity beyond what was asked that `add` needs to reach it */
 };
+
+/* A filter that changes: an image of its own, of which the header is behind, and its view. */
+struct filter_live {
+    struct filter_view view;
+    uint8_t *payload; /* view.payload, to write to */
+    uint8_t *image;   /* owned, from mem_new_aligned */
+    size_t size;
+};
+
+/* Empty, for `capacity` hashes. TAMIZ_NOT_SUPPORTED: a kind that is built once. */
+tamiz_status filter_live_new(struct op *op, const tamiz_filter_policy *policy, uint64_t capacity,
+                             struct filter_live *live);
+/* Takes over `image`, from mem_new_aligned with FILTER_ALIGN, whatever happens; checks it. */
+tamiz_status filter_live_adopt(struct op *op, uint8_t *image, size_t size,
+                               const tamiz_filter_family *custom, struct filter_live *live);
+/* More room for the payload, the new part zeroed; live->payload moves. */
+tamiz_status filter_live_grow(struct op *op, struct filter_live *live, uint64_t payload_bytes);
+/* Brings the header of `image`, a copy of the view's, up to date with what was added. */
+void filter_header_refresh(const struct filter_view *view, uint8_t *image);
+void filter_live_free(struct op *op, struct filter_live *live);
 
 /* By name or number on disk; NULL: unknown. "none" is no family. */
 const struct filter_family *filter_family_by_name(const char *name);

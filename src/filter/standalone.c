@@ -8,9 +8,7 @@
 #include "filter/family.h"
 
 struct tamiz_filter {
-    struct filter_view view;
-    uint8_t *image;
-    size_t size;
+    struct filter_live live;
 };
 
 /* An op for calls that belong to no store. */
@@ -39,18 +37,16 @@ tamiz_status tamiz_filter_policy_parse(const char *text, tamiz_filter_policy *po
 static tamiz_status adopt(struct op *op, uint8_t *image, size_t size,
                           const tamiz_filter_family *custom, tamiz_filter **filter)
 {
-    tamiz_status st;
     tamiz_filter *made = mem_new(op->alloc, sizeof *made);
-    if (!made)
-        TRY(op_fail_memory(op));
-    made->image = image;
-    made->size = size;
-    TRY(filter_view_open_custom(op, slice_of(image, size), custom, &made->view));
-    *filter = made;
-    return TAMIZ_OK;
-done:
-    mem_free_aligned(op->alloc, image, size, FILTER_ALIGN);
-    mem_free(op->alloc, made, sizeof *made);
+    if (!made) {
+        mem_free_aligned(op->alloc, image, size, FILTER_ALIGN);
+        return op_fail_memory(op);
+    }
+    const tamiz_status st = filter_live_adopt(op, image, size, custom, &made->live);
+    if (st == TAMIZ_OK)
+        *filter = made;
+    else
+        mem_free(op->alloc, made, sizeof *made);
     return st;
 }
 
@@ -75,39 +71,61 @@ done:
 tamiz_status tamiz_filter_new(const tamiz_filter_policy *policy, uint64_t capacity,
                               tamiz_filter **filter)
 {
-    (void)capacity;
+    struct call call;
+    struct op *op = call_begin(&call);
     if (filter)
         *filter = NULL;
     if (!filter || !policy)
         return op_refuse(TAMIZ_INVALID_ARGUMENT, "filter new: an argument is NULL");
-    return op_refuse(TAMIZ_NOT_SUPPORTED, "filter %.15s is built once", policy->kind);
+    tamiz_filter *made = mem_new(op->alloc, sizeof *made);
+    if (!made)
+        return op_publish(op, op_fail_memory(op));
+    const tamiz_status st = filter_live_new(op, policy, capacity, &made->live);
+    if (st == TAMIZ_OK)
+        *filter = made;
+    else
+        mem_free(op->alloc, made, sizeof *made);
+    return op_publish(op, st);
+}
+
+static const char *kind_of(const tamiz_filter *filter)
+{
+    return filter->live.view.family ? filter->live.view.family->name : "none";
 }
 
 tamiz_status tamiz_filter_add(tamiz_filter *filter, uint64_t hash)
 {
-    (void)hash;
+    struct call call;
+    struct op *op = call_begin(&call);
     if (!filter)
         return op_refuse(TAMIZ_INVALID_ARGUMENT, "filter add: no filter");
-    return op_refuse(TAMIZ_NOT_SUPPORTED, "this filter was built once");
+    const struct filter_family *family = filter->live.view.family;
+    if (!family || !family->add)
+        return op_refuse(TAMIZ_NOT_SUPPORTED, "filter %s is built once", kind_of(filter));
+    return op_publish(op, family->add(op, &filter->live, hash));
 }
 
 tamiz_status tamiz_filter_remove(tamiz_filter *filter, uint64_t hash)
 {
-    (void)hash;
+    struct call call;
+    struct op *op = call_begin(&call);
     if (!filter)
         return op_refuse(TAMIZ_INVALID_ARGUMENT, "filter remove: no filter");
-    return op_refuse(TAMIZ_NOT_SUPPORTED, "this filter was built once");
+    const struct filter_family *family = filter->live.view.family;
+    if (!family || !family->remove)
+        return op_refuse(TAMIZ_NOT_SUPPORTED, "filter %s cannot remove", kind_of(filter));
+    return op_publish(op, family->remove(op, &filter->live, hash));
 }
 
 bool tamiz_filter_may_contain(const tamiz_filter *filter, uint64_t hash)
 {
-    return filter_view_may_contain(&filter->view, hash);
+    return filter_view_may_contain(&filter->live.view, hash);
 }
 
 void tamiz_filter_may_contain_many(const tamiz_filter *filter, const uint64_t *hashes, size_t n,
                                    bool *maybe)
 {
-    filter_view_may_contain_many(&filter->view, hashes, n, maybe);
+    filter_view_may_contain_many(&filter->live.view, hashes, n, maybe);
 }
 
 tamiz_status tamiz_filter_serialize(const tamiz_filter *filter, void **bytes, size_t *size)
@@ -118,11 +136,12 @@ tamiz_status tamiz_filter_serialize(const tamiz_filter *filter, void **bytes, si
         *size = 0;
     if (!filter || !bytes || !size)
         return op_refuse(TAMIZ_INVALID_ARGUMENT, "filter serialize: an argument is NULL");
-    *bytes = mem_handout(&alloc_libc, filter->size);
+    *bytes = mem_handout(&alloc_libc, filter->live.size);
     if (!*bytes)
         return op_refuse(TAMIZ_OUT_OF_MEMORY, "out of memory");
-    memcpy(*bytes, filter->image, filter->size);
-    *size = filter->size;
+    memcpy(*bytes, filter->live.image, filter->live.size);
+    filter_header_refresh(&filter->live.view, *bytes);
+    *size = filter->live.size;
     return TAMIZ_OK;
 }
 
@@ -161,7 +180,7 @@ static void info_give(const tamiz_filter_info *from, tamiz_filter_info *to)
 void tamiz_filter_info_get(const tamiz_filter *filter, tamiz_filter_info *info)
 {
     tamiz_filter_info full = TAMIZ_FILTER_INFO_INIT;
-    filter_view_info(&filter->view, &full);
+    filter_view_info(&filter->live.view, &full);
     info_give(&full, info);
 }
 
@@ -187,6 +206,7 @@ void tamiz_filter_free(tamiz_filter *filter)
 {
     if (!filter)
         return;
-    mem_free_aligned(&alloc_libc, filter->image, filter->size, FILTER_ALIGN);
+    struct call call;
+    filter_live_free(call_begin(&call), &filter->live);
     mem_free(&alloc_libc, filter, sizeof *filter);
 }

@@ -31,16 +31,17 @@ double theory_line_fpr(double keys, double bits, unsigned k)
     return rate < 1 ? rate : 1;
 }
 
-double theory_lines_fpr(double keys, double lines, double bits, unsigned k)
+double theory_mixture(double keys, double lines, double (*rate)(double keys, const void *ctx),
+                      const void *ctx)
 {
     if (lines <= 1)
-        return theory_line_fpr(keys, bits, k);
+        return rate(keys, ctx);
     /* Binomial weights by their ratio, outwards from the mean, in units of the first. */
     const double mean = floor(keys / lines), odds = 1 / (lines - 1);
     double total = 0, sum = 0, weight = 1;
     for (double i = mean; i <= keys && weight > 1e-14; i++) {
         total += weight;
-        sum += weight * theory_line_fpr(i, bits, k);
+        sum += weight * rate(i, ctx);
         weight *= (keys - i) / (i + 1) * odds;
     }
     weight = 1;
@@ -49,9 +50,34 @@ double theory_lines_fpr(double keys, double lines, double bits, unsigned k)
         if (weight < 1e-14)
             break;
         total += weight;
-        sum += weight * theory_line_fpr(i - 1, bits, k);
+        sum += weight * rate(i - 1, ctx);
     }
     return sum / total;
+}
+
+struct line {
+    double bits;
+    unsigned k;
+};
+
+static double line_rate(double keys, const void *ctx)
+{
+    const struct line *line = ctx;
+    return theory_line_fpr(keys, line->bits, line->k);
+}
+
+double theory_lines_fpr(double keys, double lines, double bits, unsigned k)
+{
+    const struct line line = {bits, k};
+    return theory_mixture(keys, lines, line_rate, &line);
+}
+
+double theory_bloom_bits_for(double keys, double fpr)
+{
+    double bits = -log(fpr) / (LN2 * LN2);
+    while (theory_line_fpr(keys, keys * bits, tamiz_bloom_hashes(keys * bits, keys)) > fpr)
+        bits *= 1.001;
+    return bits;
 }
 
 double tamiz_bloom_bits(double n, double p)

@@ -17,8 +17,16 @@ double theory_power(double base, unsigned exponent);
  * textbook's formula is its zeroth order), which matters for lines of 512 bits. */
 double theory_line_fpr(double keys, double bits, unsigned k);
 
-/* The same for `keys` keys thrown at random into `lines` lines of `bits` bits: the mixture of
- * theory_line_fpr over the binomial number of keys in a line. */
+/* The mean of rate(i, ctx) over the binomial number i of keys in one of `lines` lines, into which
+ * `keys` keys were thrown. */
+double theory_mixture(double keys, double lines, double (*rate)(double keys, const void *ctx),
+                      const void *ctx);
+
+/* theory_line_fpr for `keys` keys thrown at random into `lines` lines of `bits` bits. */
 double theory_lines_fpr(double keys, double lines, double bits, unsigned k);
+
+/* Bits per key of a plain Bloom filter over `keys` keys, with its best whole k, that reach `fpr`;
+ * more than tamiz_bloom_bits, which has k as a real number. */
+double theory_bloom_bits_for(double keys, double fpr);
 
 #endif

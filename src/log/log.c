@@ -372,6 +372,8 @@ tamiz_status log_next(struct op *op, struct log_reader *r, uint64_t boot_id, str
         if (fault.what != NOTHING_WRONG)
             break;
         r->record = r->at;
+        if (rec.durable > r->durable_seen)
+            r->durable_seen = rec.durable;
         r->at = rec.next;
         r->sealed = rec.size == 0;
         if (!r->sealed) {

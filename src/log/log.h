@@ -82,9 +82,11 @@ struct log_reader {
     uint64_t at;        /* offset of the next record */
     uint64_t record;    /* offset of the record that log_next returned last */
     uint64_t file_id;
-    const char *path; /* borrowed */
-    enum log_end end; /* set when log_next says no more */
-    bool sealed;      /* the last good record is a seal */
+    const char *path;      /* borrowed */
+    enum log_end end;      /* set when log_next says no more */
+    bool sealed;           /* the last good record is a seal */
+    uint64_t durable_seen; /* the largest mark of the records read: more than the header's size
+                              proves that a sync of this file had returned */
     uint64_t dropped; /* bytes behind the last good record, zeros at the very end not counted */
 };
 

@@ -20,15 +20,7 @@ struct cache {
 
 /* ---- blocks ---- */
 
-static size_t header_size(void)
-{
-    return (sizeof(struct cached_block) + LINE - 1) & ~(size_t)(LINE - 1);
-}
-
-uint8_t *cached_block_payload(struct cached_block *b)
-{
-    return (uint8_t *)b + header_size();
-}
+static_assert(sizeof(struct cached_block) <= CACHED_BLOCK_HEADER, "the payload comes behind it");
 
 static void cache_release(struct cache *c)
 {
@@ -43,7 +35,7 @@ struct cached_block *cached_block_new(struct cache *c, size_t size)
 {
     if (size > SIZE_MAX / 4)
         return NULL;
-    const size_t whole = header_size() + size + BLOCK_SLACK;
+    const size_t whole = CACHED_BLOCK_HEADER + size + BLOCK_SLACK;
     struct cached_block *b = mem_new_aligned(c->alloc, whole, LINE);
     if (!b)
         return NULL;

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Linear equations over bits whose coefficients lie in a band: how ribbon and bumped filters are
+ * built and asked. A key is one equation: of 128 neighbouring unknowns from `start` on, the
+ * exclusive or of those where its coefficients have a 1 is its fingerprint. The unknowns are the
+ * filter.
+ *
+ *     slots        0 1 2 3 4 5 6 7 8 9 ...
+ *     key a            1 0 1 1                = 0110       start 2, coefficients 1011, fingerprint
+ *     key b              1 1 0 1              = 1011
+ *     key c              1 0 1 1              = 0001       b ^ c: starts at 4 now
+ *
+ * Solving as keys come: a row is put where it starts; if another is there already, that one is
+ * added to it (exclusive or), the leading 1 goes, and the row moves on to its next 1. A row that
+ * becomes all 0 with a fingerprint that is not 0 cannot be had: the family decides what then. As
+ * all coefficients lie in 128 bits, and sorted keys have ascending starts, this walks memory once.
+ * Back substitution from the last slot to the first gives the unknowns.
+ *
+ * P. C. Dillinger, S. Walzer, "Ribbon filter: practically smaller than Bloom and xor", 2021.
+ *
+ * Storage is interleaved: for each block of 128 slots and each bit of the fingerprint ("column"),
+ * 128 bits. A query reads neighbouring words of one or two blocks and stops at the first column
+ * that contradicts.
+ *
+ *     block 0: column 0 (16 bytes) column 1 ... column r-1 | block 1: ...
+ *     slot s is bit s % 128 of each column of block s / 128, lowest bit of the lowest byte first
+ *
+ * A number of bits that is not whole: the first blocks have r columns, those from `cut` on r + 1;
+ * a key has as many as the block where it starts.
+ */
+#ifndef TAMIZ_FILTER_BANDING_H
+#define TAMIZ_FILTER_BANDING_H
+
+#include "filter/family.h"
+
+enum { BAND = 128, BLOCK_SLOTS = 128, COLUMN_BYTES = 16, COLUMNS_MAX = 32 };
+
+/* A solved system in an image. */
+struct band_shape {
+    uint64_t blocks;
+    uint64_t cut;     /* blocks from here on have one column more; = blocks: none has */
+    unsigned columns; /* of those before */
+};
+
+struct band_row {
+    uint64_t low, high; /* coefficients; the lowest is 1 in a row that is there, and low is 0 in
+                           one that is not */
+};
+
+struct band_key {
+    uint64_t start;
+    struct band_row row;
+    uint32_t fingerprint;
+};
+
+struct banding {
+    struct band_row *rows;  /* by slot */
+    uint32_t *fingerprints; /* by slot */
+    uint64_t slots;
+    size_t bytes; /* of the one allocation, which begins at rows */
+};
+
+static inline uint64_t band_bytes(const struct band_shape *shape)
+{
+    return (shape->blocks * (shape->columns + 1) - shape->cut) * COLUMN_BYTES;
+}
+
+static inline uint64_t band_starts(uint64_t blocks)
+{
+    return blocks * BLOCK_SLOTS - BAND + 1;
+}
+
+/* Bits of a slot, within what there is: its whole part columns everywhere, one more in the last
+ * blocks for the rest. */
+void band_columns_for_bits(double bits, struct band_shape *shape);
+/* The fewest bits that keep the rate at or below `fpr`. */
+void band_columns_for_rate(double fpr, struct band_shape *shape);
+/* Mean over the starts. */
+double band_rate(const struct band_shape *shape);
+/* Whether a query may trust it, given that its bytes are there. */
+bool band_shape_is_proper(const struct band_shape *shape);
+
+/* Start by the upper bits, in order; the rest by products of which both halves count, so that no
+ * bit of the fingerprint is a sum of coefficients. */
+static inline struct band_key band_key_of(uint64_t mixed, uint64_t starts)
+{
+    const filter_u128 a = (filter_u128)mixed * UINT64_C(0x8ebc6af09c88c6e3);
+    const filter_u128 b = (filter_u128)mixed * UINT64_C(0x589965cc75374cc3);
+    return (struct band_key){
+        mul_high(mixed, starts),
+        {((uint64_t)a ^ (uint64_t)(a >> 64)) | 1, (uint64_t)b ^ (uint64_t)(b >> 64)},
+        (uint32_t)(mixed * UINT64_C(0x1d8e4e27c47d124f) >> 32)};
+}
+
+bool banding_new(const struct alloc *alloc, uint64_t slots, struct banding *banding);
+void banding_free(const struct alloc *alloc, struct banding *banding);
+
+enum { BAND_REDUNDANT = -1, BAND_CONTRADICTION = -2 };
+
+/* The slot that the key's row now fills, or one of the two above. */
+static inline int64_t banding_add(struct banding *banding, struct band_key key)
+{
+    for (;;) {
+        struct band_row *row = &banding->rows[key.start];
+        if (!row->low) {
+            *row = key.row;
+            banding->fingerprints[key.start] = key.fingerprint;
+            return (int64_t)key.start;
+        }
+        key.row.low ^= row->low;
+        key.row.high ^= row->high;
+        key.fingerprint ^= banding->fingerprints[key.start];
+        if (!key.row.low) {
+            if (!key.row.high)
+                return key.fingerprint ? BAND_CONTRADICTION : BAND_REDUNDANT;
+            key.row.low = key.row.high;
+            key.row.high = 0;
+            key.start += 64;
+        }
+        const unsigned skip = (unsigned)__builtin_ctzll(key.row.low);
+        key.start += skip;
+        key.row.low = key.row.low >> skip | key.row.high << 1 << (63 - skip);
+        key.row.high >>= skip;
+    }
+}
+
+/* Back substitution into `payload` (band_bytes of `shape`, which covers all slots). */
+void banding_solve(const struct banding *banding, const struct band_shape *shape, uint8_t *payload);
+
+/* Where the columns of a block begin, and how many it has. */
+static inline uint64_t band_block_at(const struct band_shape *shape, uint64_t block)
+{
+    const uint64_t more = block > shape->cut ? block - shape->cut : 0;
+    return (block * shape->columns + more) * COLUMN_BYTES;
+}
+
+static inline unsigned band_block_columns(const struct band_shape *shape, uint64_t block)
+{
+    return shape->columns + (block >= shape->cut);
+}
+
+/* Whether the key's equation holds. */
+static inline bool band_holds(const struct band_shape *shape, const uint8_t *payload,
+                              struct band_key key)
+{
+    const uint64_t block = key.start / BLOCK_SLOTS;
+    const unsigned shift = key.start % BLOCK_SLOTS;
+    const uint8_t *first = payload + band_block_at(shape, block);
+    const unsigned columns = band_block_columns(shape, block);
+    /* With shift 0 all is in one block, and the next may not be there. */
+    const uint8_t *second = shift ? payload + band_block_at(shape, block + 1) : first;
+    const filter_u128 row = (filter_u128)key.row.high << 64 | key.row.low;
+    const filter_u128 in_first = row << shift, in_second = shift ? row >> (128 - shift) : 0;
+    const uint64_t a = (uint64_t)in_first, b = (uint64_t)(in_first >> 64);
+    const uint64_t c = (uint64_t)in_second, d = (uint64_t)(in_second >> 64);
+    for (unsigned i = 0; i < columns; i++) {
+        const size_t at = (size_t)i * COLUMN_BYTES;
+        const uint64_t sum = (load_u64(first + at) & a) ^ (load_u64(first + at + 8) & b) ^
+                             (load_u64(second + at) & c) ^ (load_u64(second + at + 8) & d);
+        if (((uint32_t)__builtin_parityll(sum) ^ key.fingerprint >> i) & 1)
+            return false;
+    }
+    return true;
+}
+
+static inline void band_touch(const struct band_shape *shape, const uint8_t *payload,
+                              uint64_t start)
+{
+    const uint64_t block = start / BLOCK_SLOTS;
+    const uint8_t *first = payload + band_block_at(shape, block);
+    filter_touch(first);
+    /* A second line for the first columns of the next block: absent keys seldom need more. */
+    if (start % BLOCK_SLOTS)
+        filter_touch(first + (size_t)band_block_columns(shape, block) * COLUMN_BYTES);
+}
+
+#endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The split-block Bloom filter: the key chooses a block of eight words of 32 bits and sets one bit
+ * in each. Eight is fixed, and so a query is one load of 256 bits, one mask, one test: nothing is
+ * faster. It pays with rate: blocks are smaller than blocked.c's and k does not follow the bits, so
+ * it falls behind from 12 bits a key on.
+ *
+ *     key --> block    | ..1... | .1.... | ....1. | 1..... | ...1.. | ..1... | .....1 | .1.... |
+ *                         word 0   word 1                                          word 7
+ *
+ * The layout is Apache Parquet's (parquet-format, BloomFilter.md): a payload is the bitset of a
+ * Parquet Bloom filter over the same hashes and the reverse. Therefore hashes are not mixed here;
+ * their upper 32 bits choose the block, the lower ones the bits.
+ *
+ * rate = mean over the blocks of (1 - (31/32)^i)^8, i keys in the block (binomial).
+ *
+ *   payload: blocks of 32 bytes, eight little-endian words of 32 bits.    no parameters.
+ */
+#include <math.h>
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#endif
+
+#include "filter/family.h"
+#include "filter/theory.h"
+
+enum { WORDS = 8, BLOCK_BYTES = 32, BLOCK_BITS = 256, DEFAULT_BITS = 10 };
+#define BLOCKS_MAX (UINT64_C(1) << 31) /* Parquet's sizes are 32-bit, and so is the choice */
+
+static const uint32_t salts[WORDS] = {0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d,
+                                      0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31};
+
+static double block_rate(double keys, const void *ctx)
+{
+    (void)ctx;
+    return theory_power(-expm1(keys * log1p(-1.0 / 32)), WORDS);
+}
+
+static double blocks_for_bits(double keys, double per_key)
+{
+    const double blocks = ceil(keys * per_key / BLOCK_BITS - 1e-9);
+    return blocks < 1 ? 1 : blocks;
+}
+
+/* The fewest blocks that reach `fpr`, or as many as 64 bits a key make. */
+static double blocks_for_rate(double keys, double fpr)
+{
+    double enough = blocks_for_bits(keys, 64), few = 0;
+    while (enough - few > 1 && enough - few > enough * 1e-4) {
+        const double middle = floor((enough + few) / 2);
+        *(theory_mixture(keys, middle, block_rate, NULL) <= fpr ? &enough : &few) = middle;
+    }
+    return enough;
+}
+
+static tamiz_status split_plan(struct op *op, const tamiz_filter_policy *policy, uint64_t keys,
+                               struct filter_plan *plan)
+{
+    const double n = (double)keys;
+    const double per_key = policy->bits_per_key > 0 ? policy->bits_per_key : DEFAULT_BITS;
+    const double blocks =
+        policy->fpr > 0 ? blocks_for_rate(n, policy->fpr) : blocks_for_bits(n, per_key);
+    if (blocks > (double)BLOCKS_MAX)
+        return filter_too_large(op, keys, blocks * BLOCK_BITS / n);
+    plan->payload_bytes = (uint64_t)blocks * BLOCK_BYTES;
+    plan->expected_fpr = theory_mixture(n, blocks, block_rate, NULL);
+    return TAMIZ_OK;
+}
+
+static inline uint64_t block_of(uint64_t hash, uint64_t payload_bytes)
+{
+    return ((hash >> 32) * (payload_bytes / BLOCK_BYTES) >> 32) * BLOCK_BYTES;
+}
+
+static inline uint32_t bit_of(uint64_t hash, unsigned word)
+{
+    return UINT32_C(1) << (((uint32_t)hash * salts[word]) >> 27);
+}
+
+static tamiz_status split_build(struct op *op, struct filter_plan *plan, const uint64_t *hashes,
+                                size_t n, uint8_t *payload)
+{
+    (void)op;
+    for (size_t i = 0; i < n; i++) {
+        uint8_t *block = payload + block_of(hashes[i], plan->payload_bytes);
+        for (unsigned word = 0; word < WORDS; word++)
+            store_u32(block + 4 * word, load_u32(block + 4 * word) | bit_of(hashes[i], word));
+    }
+    return TAMIZ_OK;
+}
+
+static bool split_may_contain(const struct filter_view *view, uint64_t hash)
+{
+    const uint8_t *block = view->payload + block_of(hash, view->payload_bytes);
+    uint32_t missing = 0;
+    for (unsigned word = 0; word < WORDS; word++)
+        missing |= ~load_u32(block + 4 * word) & bit_of(hash, word);
+    return missing == 0;
+}
+
+static void split_prefetch(const struct filter_view *view, uint64_t hash)
+{
+    filter_touch(view->payload + block_of(hash, view->payload_bytes));
+}
+
+static double split_rate(const struct filter_view *view)
+{
+    double sum = 0;
+    for (uint64_t at = 0; at < view->payload_bytes; at += BLOCK_BYTES) {
+        double all = 1;
+        for (unsigned word = 0; word < WORDS; word++)
+            all *= __builtin_popcount(load_u32(view->payload + at + 4 * word)) / 32.0;
+        sum += all;
+    }
+    return sum * BLOCK_BYTES / (double)view->payload_bytes;
+}
+
+static void split_describe(const struct filter_view *view, tamiz_filter_info *info)
+{
+    info->hashes = WORDS;
+    info->fill = (double)filter_count_bits(view->payload, view->payload_bytes) /
+                 (double)(view->payload_bytes * 8);
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+__attribute__((target("avx2"))) static inline __m256i mask_of(uint64_t hash)
+{
+    const __m256i by = _mm256_loadu_si256((const void *)salts);
+    const __m256i product = _mm256_mullo_epi32(_mm256_set1_epi32((int)(uint32_t)hash), by);
+    return _mm256_sllv_epi32(_mm256_set1_epi32(1), _mm256_srli_epi32(product, 27));
+}
+
+__attribute__((target("avx2"))) static bool split_may_contain_avx2(const struct filter_view *view,
+                                                                   uint64_t hash)
+{
+    const uint8_t *block = view->payload + block_of(hash, view->payload_bytes);
+    return _mm256_testc_si256(_mm256_load_si256((const void *)block), mask_of(hash));
+}
+
+__attribute__((target("avx2"))) static tamiz_status split_build_avx2(struct op *op,
+                                                                     struct filter_plan *plan,
+                                                                     const uint64_t *hashes,
+                                                                     size_t n, uint8_t *payload)
+{
+    (void)op;
+    for (size_t i = 0; i < n; i++) {
+        __m256i *block = (void *)(payload + block_of(hashes[i], plan->payload_bytes));
+        _mm256_store_si256(block, _mm256_or_si256(_mm256_load_si256(block), mask_of(hashes[i])));
+    }
+    return TAMIZ_OK;
+}
+
+enum { BATCH = 32 };
+
+__attribute__((target("avx2"))) static void
+split_many_avx2(const struct filter_view *view, const uint64_t *hashes, size_t n, bool *maybe)
+{
+    const uint64_t bytes = view->payload_bytes;
+    for (size_t start = 0; start < n; start += BATCH) {
+        const size_t end = n - start < BATCH ? n : start + BATCH;
+        for (size_t i = start; i < end; i++)
+            filter_touch(view->payload + block_of(hashes[i], bytes));
+        for (size_t i = start; i < end; i++)
+            maybe[i] = split_may_contain_avx2(view, hashes[i]);
+    }
+}
+
+static const struct filter_family split_avx2 = {
+    .name = "split",
+    .id = 3,
+    .version = 1,
+    .may_contain = split_may_contain_avx2,
+    .may_contain_many = split_many_avx2,
+    .prefetch = split_prefetch,
+    .rate = split_rate,
+    .describe = split_describe,
+};
+#endif
+
+static tamiz_status split_build_any(struct op *op, struct filter_plan *plan, const uint64_t *hashes,
+                                    size_t n, uint8_t *payload)
+{
+#if defined(__x86_64__) && defined(__GNUC__)
+    if (filter_has_avx2())
+        return split_build_avx2(op, plan, hashes, n, payload);
+#endif
+    return split_build(op, plan, hashes, n, payload);
+}
+
+static tamiz_status split_open(struct op *op, struct filter_view *view)
+{
+    const uint64_t blocks = view->payload_bytes / BLOCK_BYTES;
+    if (blocks == 0 || blocks > BLOCKS_MAX || view->payload_bytes % BLOCK_BYTES)
+        return op_fail(op, TAMIZ_CORRUPTION, "filter split: %llu bytes: want blocks of %d",
+                       (unsigned long long)view->payload_bytes, BLOCK_BYTES);
+#if defined(__x86_64__) && defined(__GNUC__)
+    if (filter_has_avx2())
+        view->family = &split_avx2;
+#endif
+    return TAMIZ_OK;
+}
+
+const struct filter_family filter_split = {
+    .name = "split",
+    .id = 3,
+    .version = 1,
+    .unmixed = true,
+    .plan = split_plan,
+    .build = split_build_any,
+    .open = split_open,
+    .may_contain = split_may_contain,
+    .prefetch = split_prefetch,
+    .rate = split_rate,
+    .describe = split_describe,
+};
