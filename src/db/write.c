@@ -235,6 +235,26 @@ static bool level0_full(const struct store *s, const struct view *v)
            (s->merge_error.status == TAMIZ_OK || s->merging > 0);
 }
 
+/* Too many sealed memtables, or one whose log lost a sync: acknowledged writes are then nowhere but
+ * in memory, and no sync can say that all is durable. mutex held. */
+static bool waits_for_flush(struct store *s, const struct view *v, bool sealing)
+{
+    if (s->log_lost && !s->moving_on && sealed_count(v) == 0)
+        s->log_lost = false; /* it was flushed, and the log is gone */
+    return (s->log_lost && !s->moving_on) || (sealing && sealed_count(v) >= SEALED_MAX);
+}
+
+/* mutex held. The flush's error is the writer's: it does not wait for what fails. */
+static tamiz_status wait_for_flush(struct op *op, struct store *s, const struct writer *w)
+{
+    if (s->flush_error.status != TAMIZ_OK && s->flush_failures > 0 && s->options.threads != 0)
+        return op_fail(op, s->flush_error.status, "%s", s->flush_error.text);
+    const tamiz_status st = wait_for_background(op, s, w, "memtables are not flushed yet");
+    if (st == TAMIZ_OK && s->options.threads == 0 && s->flush_error.status != TAMIZ_OK)
+        return op_fail(op, s->flush_error.status, "%s", s->flush_error.text);
+    return st;
+}
+
 /* Until the active memtable has room for `w`. Leader only; mutex held. */
 static tamiz_status make_room(struct op *op, struct writer *w)
 {
@@ -256,18 +276,13 @@ static tamiz_status make_room(struct op *op, struct writer *w)
             }
         }
         const bool full = memtable_bytes(active) >= s->options.memtable || s->moving_on;
-        if (!full && !(seal && memtable_count(active) > 0))
-            return TAMIZ_OK;
-        if (sealed_count(v) >= SEALED_MAX) {
-            if (s->flush_error.status != TAMIZ_OK && s->flush_failures > 0 &&
-                s->options.threads != 0)
-                return op_fail(op, s->flush_error.status, "%s", s->flush_error.text);
-            const tamiz_status waited =
-                wait_for_background(op, s, w, "memtables are not flushed yet");
+        const bool sealing = full || (seal && memtable_count(active) > 0);
+        if (waits_for_flush(s, v, sealing)) {
+            const tamiz_status waited = wait_for_flush(op, s, w);
             if (waited != TAMIZ_OK)
                 return waited;
-            if (s->options.threads == 0 && s->flush_error.status != TAMIZ_OK)
-                return op_fail(op, s->flush_error.status, "%s", s->flush_error.text);
+        } else if (!sealing) {
+            return TAMIZ_OK;
         } else if (level0_full(s, v)) {
             const tamiz_status waited = wait_for_background(op, s, w, "level 0 has too many runs");
             if (waited != TAMIZ_OK)
@@ -373,16 +388,22 @@ static tamiz_status log_group(struct op *op, struct store *s, struct writer *lea
                               const struct group *g, uint64_t first_seq)
 {
     tamiz_status st = TAMIZ_OK;
+    bool appended = false;
     mutex_lock(&s->log_mutex);
     if (active_log(s)->writer.broken)
         TRY(op_fail(op, TAMIZ_IO_ERROR, "%s: the log failed before", s->directory));
     if (g->writes && !leader->no_log) {
         TRY(append_group(op, s, leader, g, first_seq));
+        appended = true;
         active_log(s)->last_seq = first_seq + g->writes - 1;
     }
     if (g->sync || (g->writes && !leader->no_log && sync_is_due(s)))
         TRY(store_sync_logs(op, s));
 done:
+    /* The record of a group that failed stands in the log, and its sequences will be used again:
+     * the next log must begin below it, whoever's sync it was that failed. */
+    if (st != TAMIZ_OK && appended)
+        active_log(s)->writer.broken = true;
     mutex_unlock(&s->log_mutex);
     return st;
 }
@@ -436,6 +457,7 @@ static void log_failed(struct op *op, struct store *s)
     mutex_unlock(&s->log_mutex);
     mutex_lock(&s->mutex);
     s->moving_on |= lost || still;
+    s->log_lost |= lost;
     mutex_unlock(&s->mutex);
 }
 
