@@ -304,6 +304,7 @@ struct group {
     size_t writers;
     uint64_t writes;
     bool sync;
+    uint64_t log_end, log_seq; /* of the log before this group's record; 0: it has none */
 };
 
 static uint64_t writer_count(const struct writer *w)
@@ -383,27 +384,36 @@ static bool sync_is_due(const struct store *s)
                interval_ns;
 }
 
+/* The group failed after its record was written, whoever's sync or memory it was: its sequences
+ * will be used again. log_mutex held. */
+static void retract_group(struct op *op, struct store *s, const struct group *g)
+{
+    if (g->log_end == 0)
+        return;
+    log_retract(op, &active_log(s)->writer, g->log_end);
+    active_log(s)->last_seq = g->log_seq;
+}
+
 /* To the log, and to the disk where somebody asked. No lock held: only the leader is here. */
 static tamiz_status log_group(struct op *op, struct store *s, struct writer *leader,
-                              const struct group *g, uint64_t first_seq)
+                              struct group *g, uint64_t first_seq)
 {
     tamiz_status st = TAMIZ_OK;
-    bool appended = false;
     mutex_lock(&s->log_mutex);
     if (active_log(s)->writer.broken)
         TRY(op_fail(op, TAMIZ_IO_ERROR, "%s: the log failed before", s->directory));
     if (g->writes && !leader->no_log) {
+        const uint64_t end = active_log(s)->writer.end;
         TRY(append_group(op, s, leader, g, first_seq));
-        appended = true;
+        g->log_end = end;
+        g->log_seq = active_log(s)->last_seq;
         active_log(s)->last_seq = first_seq + g->writes - 1;
     }
     if (g->sync || (g->writes && !leader->no_log && sync_is_due(s)))
         TRY(store_sync_logs(op, s));
 done:
-    /* The record of a group that failed stands in the log, and its sequences will be used again:
-     * the next log must begin below it, whoever's sync it was that failed. */
-    if (st != TAMIZ_OK && appended)
-        active_log(s)->writer.broken = true;
+    if (st != TAMIZ_OK)
+        retract_group(op, s, g);
     mutex_unlock(&s->log_mutex);
     return st;
 }
@@ -461,8 +471,7 @@ static void log_failed(struct op *op, struct store *s)
     mutex_unlock(&s->mutex);
 }
 
-static tamiz_status commit(struct op *op, struct store *s, struct writer *leader,
-                           const struct group *g)
+static tamiz_status commit(struct op *op, struct store *s, struct writer *leader, struct group *g)
 {
     const uint64_t first_seq = atomic_load_explicit(&s->seq, memory_order_relaxed) + 1;
     if (first_seq + g->writes > SEQ_MAX)
@@ -475,6 +484,9 @@ static tamiz_status commit(struct op *op, struct store *s, struct writer *leader
     }
     st = insert_group(op, g->memtable, leader, g, first_seq);
     if (st != TAMIZ_OK) {
+        mutex_lock(&s->log_mutex);
+        retract_group(op, s, g);
+        mutex_unlock(&s->log_mutex);
         mutex_lock(&s->mutex);
         s->write_error = true;
         mutex_unlock(&s->mutex);

@@ -42,7 +42,8 @@ static const struct kind kinds[] = {
     {"unlink", TAMIZ_SIM_UNLINK, TAMIZ_SIM_FAIL, EACCES, true, false, 0, NULL},
     {"a wrong bit read from a table", TAMIZ_SIM_READ, TAMIZ_SIM_FLIP, EIO, false, false, 1234567,
      "*.sst"},
-    {"a table read elsewhere", TAMIZ_SIM_READ, TAMIZ_SIM_MISDIRECT, EIO, false, false, 512, "*.sst"},
+    {"a table read elsewhere", TAMIZ_SIM_READ, TAMIZ_SIM_MISDIRECT, EIO, false, false, 512,
+     "*.sst"},
     {"table reads cut short", TAMIZ_SIM_READ, TAMIZ_SIM_SHORT, EIO, true, false, 9, "*.sst"},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
@@ -99,6 +100,7 @@ static bool trial(uint64_t seed, int kind, uint64_t nth)
     fault.argument = k->argument;
     fault.name = k->file;
     fault.nth = nth;
+    r->may_lose = k->effect == TAMIZ_SIM_LOSE;
     assert_true(tamiz_env_sim_fault(r->sim, &fault));
     (void)run_open_on(r, r->sim, &r->db);
     for (int i = 0; i < STEPS; i++) {
@@ -109,8 +111,7 @@ static bool trial(uint64_t seed, int kind, uint64_t nth)
     }
     const bool acted = tamiz_env_sim_faults_acted(r->sim) > 0;
     /* A failed sync means that the disk may lie about what was not synced: only what was counts. */
-    const bool lost = k->effect == TAMIZ_SIM_LOSE;
-    crash_copy(r, TAMIZ_SIM_KEEP, lost ? r->h.durable : r->h.count);
+    crash_copy(r, TAMIZ_SIM_KEEP, r->may_lose ? r->h.durable : r->h.count);
     crash_copy(r, TAMIZ_SIM_DROP, r->h.durable);
     crash_copy(r, TAMIZ_SIM_REORDER, r->h.durable);
     tamiz_env_sim_clear(r->sim);

@@ -156,6 +156,24 @@ static inline bool history_allows(const struct history *h, int least, const int 
     return false;
 }
 
+/* A machine that lost data was opened again and has `got`: a prefix that holds what was durable.
+ * What is not in it never will be. */
+static inline bool history_rebase(struct history *h, const int got[KEYS])
+{
+    int states[KEYS], until = -1;
+    states_empty(states);
+    for (int i = 0; i <= h->count; i++) {
+        if (i >= h->durable && states_equal(states, got))
+            until = i;
+        if (i < h->count && h->groups[i].outcome != FAILED)
+            group_apply(h, i, states);
+    }
+    for (int i = until; until >= 0 && i < h->count; i++)
+        h->groups[i].outcome = FAILED;
+    memcpy(h->states, got, sizeof h->states);
+    return until >= 0;
+}
+
 /* ---- a run */
 
 struct run {
@@ -167,6 +185,7 @@ struct run {
     struct history h;
     struct alloc *allocator; /* NULL: libc */
     int steps;
+    bool may_lose;    /* a sync lost what it should have written, though the machine lives */
     char moment[240]; /* how to do this again; told on failure */
 };
 
@@ -315,6 +334,9 @@ static inline tamiz_status run_reopen(struct run *r)
     tamiz_status st = tamiz_close(r->db);
     r->db = NULL;
     const tamiz_status opened = run_open_on(r, r->sim, &r->db);
+    int got[KEYS];
+    if (r->may_lose && r->db && run_look(r, r->db, got) == TAMIZ_OK)
+        CHECK(r, history_rebase(&r->h, got), "opened again, durable writes are missing");
     return st == TAMIZ_OK ? opened : st;
 }
 
