@@ -67,7 +67,8 @@ static tamiz_status log_mark_end(struct op *op, struct store *s, struct store_lo
     return st;
 }
 
-static tamiz_status switch_log(struct op *op, struct store *s)
+/* *number: the new log's. */
+static tamiz_status switch_log(struct op *op, struct store *s, uint64_t *number)
 {
     const uint64_t next_seq = atomic_load_explicit(&s->seq, memory_order_relaxed) + 1;
     tamiz_status st = TAMIZ_OK;
@@ -76,6 +77,7 @@ static tamiz_status switch_log(struct op *op, struct store *s)
     if (log)
         TRY(log_mark_end(op, s, log, next_seq));
     TRY(store_new_log(op, s, next_seq));
+    *number = active_log(s)->number;
 done:
     mutex_unlock(&s->log_mutex);
     return st;
@@ -135,10 +137,11 @@ static tamiz_status seal_memtable(struct op *op, struct tamiz *db)
     struct mem_ref **list = NULL;
     struct view *next = NULL;
     uint32_t count = 0;
+    uint64_t log = 0;
     tamiz_status st = TAMIZ_OK;
     mutex_unlock(&s->mutex);
-    TRY(switch_log(op, s));
-    fresh = mem_ref_new(op, s, s->logs[s->log_count - 1].number);
+    TRY(switch_log(op, s, &log));
+    fresh = mem_ref_new(op, s, log);
     TRY(fresh ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
 done:
     mutex_lock(&s->mutex);
