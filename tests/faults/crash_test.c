@@ -74,7 +74,8 @@ static void crash(struct sweep *s, uint64_t call, int mode, uint64_t n, bool sec
     /* A killed process loses nothing that was acknowledged; a power cut, what was not synced. */
     const int least = mode == TAMIZ_SIM_KEEP ? history_acknowledged(&r->h) : r->h.durable;
     tamiz_env_sim *copy = tamiz_env_sim_copy(r->sim);
-    struct second c = {s, copy, call, n, mode, least, true};
+    /* What the kill left unsynced, the power cut in the recovery may still take. */
+    struct second c = {s, copy, call, n, mode, r->h.durable, true};
     assert_non_null(copy);
     tell(s, call, mode, n, 0);
     tamiz_env_sim_crash(copy, (tamiz_sim_crash)mode, NULL, n);
