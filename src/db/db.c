@@ -83,6 +83,7 @@ static tamiz_status store_init(struct op *op, struct store *s)
                                     .epoch = &s->epoch,
                                     .cache = s->cache,
                                     .files = &s->files,
+                                    .custom_filter = s->options.filter.custom,
                                     .log = s->options.log,
                                     .direct_io = s->options.direct_io,
                                     .verify = s->options.verify};

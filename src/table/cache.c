@@ -216,7 +216,7 @@ void cache_insert(struct cache *c, cache_place *place, struct cached_block *b)
 void cache_drop(struct cache *c, cache_place *places, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        if (!atomic_load_explicit(&places[i], memory_order_relaxed))
+        if (!atomic_load_explicit(&places[i], memory_order_acquire))
             continue;
         mutex_lock(&c->mutex);
         struct cached_block *b = atomic_load(&places[i]);
