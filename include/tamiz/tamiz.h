@@ -228,7 +228,7 @@ typedef struct tamiz_level_stats {
     uint64_t device_reads, device_read_bytes; /* data blocks */
     uint64_t device_reads_avoided; /* estimate: device reads that a store without filters would have
                                       made */
-    uint64_t device_reads_avoided_error; /* of the estimate, one standard deviation */
+    uint64_t device_reads_avoided_error; /* half of its 95 % interval */
 } tamiz_level_stats;
 
 /* Counters since opening; always on. filter_negatives are probes avoided, device_reads_avoided are

@@ -74,7 +74,7 @@ static tamiz_status store_init(struct op *op, struct store *s)
     s->fork_guard = fork_guard_new();
     s->cache = cache_new(&s->alloc, &s->epoch, (size_t)s->options.cache);
     s->ledger =
-        ledger_new(&s->alloc, s->options.cache, s->options.block + sizeof(struct cached_block));
+        ledger_new(s, s->options.cache, s->options.block);
     s->keyspace = mem_new_array(&s->alloc, 1, sizeof *s->keyspace);
     TRY(s->fork_guard && s->cache && s->ledger && s->keyspace ? TAMIZ_OK : op_fail_memory(op));
     s->keyspace->store = s;

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "db/ledger.h"
 #include "db/options.h"
 #include "db/scan.h"
 #include "db/view.h"
@@ -22,11 +23,6 @@ static void sum_counters(struct store *s, struct counters *sum)
     mutex_unlock(&s->mutex);
 }
 
-static uint64_t positive(uint64_t sum)
-{
-    return (int64_t)sum > 0 ? sum : 0;
-}
-
 static void fill_level(tamiz_level_stats *to, const struct level_counters *c)
 {
     const uint64_t no = counter_get(&c->steps[TAMIZ_STEP_FILTER_NEGATIVE]);
@@ -41,8 +37,6 @@ static void fill_level(tamiz_level_stats *to, const struct level_counters *c)
     to->block_cache_hits = counter_get(&c->steps[TAMIZ_STEP_BLOCK_CACHED]);
     to->block_cache_misses = to->device_reads = counter_get(&c->steps[TAMIZ_STEP_BLOCK_DEVICE]);
     to->device_read_bytes = counter_get(&c->device_read_bytes);
-    to->device_reads_avoided = positive(counter_get(&c->avoided));
-    to->device_reads_avoided_error = (uint64_t)sqrt((double)counter_get(&c->avoided_squares));
 }
 
 static void add_level(tamiz_level_stats *sum, const tamiz_level_stats *l)
@@ -89,10 +83,16 @@ static void fill_shape(tamiz_stats *out, const struct view *view)
         out->memtable_bytes += memtable_bytes(view->memtables[i]->memtable);
 }
 
+/* Of signed terms; what is avoided is not below 0. */
+static void fill_estimate(tamiz_level_stats *to, const struct estimate *e)
+{
+    to->device_reads_avoided = e->avoided > 0 ? (uint64_t)llround(e->avoided) : 0;
+    to->device_reads_avoided_error = (uint64_t)llround(ledger_error(e));
+}
+
 static void fill_counters(tamiz_stats *out, const struct counters *c)
 {
-    uint64_t avoided = 0;
-    double variance = 0;
+    struct estimate sum = {0};
     out->gets = counter_get(&c->gets);
     out->gets_found = counter_get(&c->gets_found);
     out->memtable_hits = counter_get(&c->memtable_hits);
@@ -113,12 +113,12 @@ static void fill_counters(tamiz_stats *out, const struct counters *c)
     for (int i = 0; i < TAMIZ_LEVELS; i++) {
         fill_level(&out->level[i], &c->level[i]);
         add_level(&out->total, &out->level[i]);
-        avoided += counter_get(&c->level[i].avoided);
-        variance += (double)counter_get(&c->level[i].avoided_squares);
+        const struct estimate one = ledger_estimate(c, &c->level[i]);
+        fill_estimate(&out->level[i], &one);
+        sum = (struct estimate){sum.avoided + one.avoided, sum.variance + one.variance,
+                                sum.model + one.model};
     }
-    out->total.device_reads_avoided =
-        positive(avoided); /* signed terms: the sum before the cut at 0 */
-    out->total.device_reads_avoided_error = (uint64_t)sqrt(variance);
+    fill_estimate(&out->total, &sum);
 }
 
 static void stats_fill(tamiz *db, tamiz_stats *out, struct counters *room)

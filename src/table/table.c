@@ -156,6 +156,19 @@ tamiz_status table_ask(struct op *op, struct table *t, const struct lookup *look
     return st;
 }
 
+enum table_verdict table_peek(const struct table *t, const struct lookup *lookup)
+{
+    const struct table_loaded *l = table_loaded_of(t);
+    if (!l->filter.family)
+        return TABLE_NO_FILTER;
+    return l->filter.family->may_contain(&l->filter, lookup->hash) ? TABLE_MAYBE : TABLE_NO;
+}
+
+struct table_tally *table_tally(struct table *t)
+{
+    return &t->tally;
+}
+
 void table_prefetch(const struct table *t, const struct lookup *lookup)
 {
     const struct table_loaded *l = table_loaded_of(t);

@@ -37,6 +37,7 @@ struct table {
     char *path;
     struct pooled_file file; /* acquired for each read of the device */
     struct mutex loading;    /* held by who loads */
+    struct table_tally tally;
 };
 
 /* The file is opened where it is not: table_load.c. Owned by the caller on success. */
