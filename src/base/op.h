@@ -47,6 +47,7 @@ struct level_counters {
                                 × 1e9 */
     counter device_read_bytes;
     /* Behind the estimate of device reads avoided: db/ledger.c. */
+    counter outside_range, answered_above; /* filters not asked, and why: from sampled reads */
     counter twin, avoided, avoided_linear, avoided_squares;
 };
 
@@ -56,7 +57,8 @@ struct counters {
     counter syncs, stalls, stall_us;
     counter flushes, flush_bytes_in, flush_bytes_out;
     counter compactions, compaction_bytes_in, compaction_bytes_out;
-    counter followed_squares; /* of the ledger: db/ledger.c */
+    counter followed_squares;              /* of the ledger: db/ledger.c */
+    counter filter_audits, filter_denials; /* negatives really looked into; and found wrong */
     struct io_counters io[IO_PURPOSES];
     struct level_counters memtables; /* steps with no level */
     struct level_counters level[TAMIZ_LEVELS];

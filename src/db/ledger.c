@@ -29,6 +29,7 @@ struct ledger {
     const struct store *store;
     const struct alloc *alloc;
     uint64_t cache_bytes, block_bytes;
+    uint32_t audit;
     /* Read by every get, written under the mutex; a torn picture of them misplaces one read. */
     _Atomic uint64_t lowest;    /* leading bytes of the smallest key                             */
     _Atomic uint32_t skip;      /* bytes that all keys begin with                                */
@@ -62,6 +63,7 @@ struct ledger *ledger_new(const struct store *s, uint64_t cache_bytes, uint64_t 
         l->alloc = alloc;
         l->cache_bytes = cache_bytes;
         l->block_bytes = block_bytes;
+        l->audit = s->options.audit;
         done = mutex_init(&op, &l->mutex) == TAMIZ_OK;
     }
     mem_free(alloc, nowhere, sizeof *nowhere);
@@ -110,18 +112,23 @@ static uint32_t cell_of(const struct ledger *l, const struct lookup *lookup)
     return (uint32_t)((cell * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
 }
 
-bool ledger_due(const struct op *op, const struct ledger *l, const struct lookup *lookup,
-                const tamiz_read_options *options)
+unsigned ledger_due(const struct op *op, const struct ledger *l, const struct lookup *lookup,
+                    const tamiz_read_options *options)
 {
 #ifdef TAMIZ_NO_LEDGER
     (void)op, (void)l, (void)lookup, (void)options;
-    return false;
+    return 0;
 #else
+    unsigned due = 0;
+    if (!options->use_filters)
+        return 0;
+    if (__builtin_expect(l->audit != 0, 0) && counter_get(&op->count->gets) % l->audit == 0)
+        due = LEDGER_AUDIT;
     const uint32_t period = load_u32_relaxed(&l->period);
     const uint32_t cells_end = load_u32_relaxed(&l->cells_end);
     if (period && place_in_row(counter_get(&op->count->gets), period) >= ROW_WARM + ROW)
-        return false;
-    return options->use_filters && (!cells_end || cell_of(l, lookup) < cells_end);
+        return due;
+    return !cells_end || cell_of(l, lookup) < cells_end ? due | LEDGER_FOLLOW : due;
 #endif
 }
 
@@ -382,6 +389,22 @@ static struct table *tally(struct ledger *l, const struct version *v, const stru
     return drifted;
 }
 
+/* Which filters were not asked, and why. */
+static void count_not_asked(struct op *op, const struct version *v, const struct followed *read,
+                            uint64_t weight)
+{
+    const uint64_t key8 = slice_prefix8(read->lookup->key, 0);
+    bool answered = false;
+    for (uint32_t r = 0; r < v->run_count; r++) {
+        const struct table_meta *meta = run_find(&v->runs[r], read->lookup->key, key8);
+        struct level_counters *c = &op->count->level[v->runs[r].level];
+        if (answered || !meta)
+            counter_add(meta ? &c->answered_above : &c->outside_range, weight);
+        else
+            answered = meta->table == read->answered;
+    }
+}
+
 static void tell_drift(const struct ledger *l, struct table *t)
 {
     const struct table_tally *c = table_tally(t);
@@ -391,6 +414,44 @@ static void tell_drift(const struct ledger *l, struct table *t)
                 "%s: the filter said maybe to %llu of %llu absent keys, %.4g %%; expected %.4g %%",
                 table_path(t), (unsigned long long)wrong, (unsigned long long)absent,
                 100 * (double)wrong / (double)absent, 100 * table_filter(t)->expected_fpr);
+}
+
+/* ---- the audit ---- */
+
+/* Does the table have the key that its filter denied? Told and counted apart: of the read that is
+ * audited this is no part. */
+static bool denied_wrongly(struct op *op, struct table *t, const struct lookup *lookup, int level)
+{
+    const struct table_read how = {.level = level, .purpose = IO_DATA};
+    struct counters apart = {0};
+    struct op own;
+    uint64_t stamp;
+    struct slice value;
+    struct cached_block *pinned = NULL;
+    op_init(&own, op->alloc, &apart);
+    const tamiz_status st = table_get(&own, t, lookup, &how, &stamp, &value, &pinned);
+    cached_block_unpin(pinned);
+    counter_add(&op->count->io[IO_DATA].reads, counter_get(&apart.io[IO_DATA].reads));
+    counter_add(&op->count->io[IO_DATA].read_bytes, counter_get(&apart.io[IO_DATA].read_bytes));
+    counter_add(&op->count->filter_audits, 1);
+    return st == TAMIZ_OK; /* what goes wrong here would not have been read: no error of the read */
+}
+
+void ledger_audit(struct op *op, struct ledger *l, const struct version *version,
+                  const struct lookup *lookup)
+{
+    const uint64_t key8 = slice_prefix8(lookup->key, 0);
+    for (uint32_t r = 0; r < version->run_count; r++) {
+        const struct table_meta *meta = run_find(&version->runs[r], lookup->key, key8);
+        if (!meta || !table_is_loaded(meta->table) || table_peek(meta->table, lookup) != TABLE_NO ||
+            !denied_wrongly(op, meta->table, lookup, (int)version->runs[r].level))
+            continue;
+        table_quarantine(meta->table);
+        counter_add(&op->count->filter_denials, 1);
+        store_event(l->store, TAMIZ_EVENT_FILTER_DENIED,
+                    "%s: the filter denied a key that is in the table; it is not asked any more",
+                    table_path(meta->table));
+    }
 }
 
 /* ---- the face ---- */
@@ -417,6 +478,7 @@ void ledger_follow(struct op *op, struct ledger *l, const struct version *versio
     if (weights.read == 0)
         return;
     counter_add(&op->count->followed_squares, (uint64_t)(weights.read * (weights.read - 1)));
+    count_not_asked(op, version, read, (uint64_t)weights.read);
     for (int i = 0; i < TAMIZ_LEVELS; i++)
         if (twin[i] != 0 || read->device_reads[i])
             count_level(&op->count->level[i], weights.read, twin[i],

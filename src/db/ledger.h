@@ -36,9 +36,10 @@
 struct ledger *ledger_new(const struct store *s, uint64_t cache_bytes, uint64_t block_bytes);
 void ledger_free(struct ledger *l);
 
-/* Is this read one of those that are followed? Costs a few instructions where not. */
-bool ledger_due(const struct op *op, const struct ledger *l, const struct lookup *lookup,
-                const tamiz_read_options *options);
+/* What this read is chosen for. Costs a few instructions where for nothing. */
+enum { LEDGER_FOLLOW = 1, LEDGER_AUDIT = 2 };
+unsigned ledger_due(const struct op *op, const struct ledger *l, const struct lookup *lookup,
+                    const tamiz_read_options *options);
 
 /* A read that is over. */
 struct followed {
@@ -51,6 +52,11 @@ struct followed {
 };
 void ledger_follow(struct op *op, struct ledger *l, const struct version *version,
                    const struct followed *read);
+
+/* Before the read: looks into every table whose filter denies the key. Where one has it, that
+ * filter is never asked again, and the read to come tells the truth. Inside an epoch. */
+void ledger_audit(struct op *op, struct ledger *l, const struct version *version,
+                  const struct lookup *lookup);
 
 /* Device reads made so far by this operation's slot; and those since. */
 void ledger_reads_take(const struct op *op, int64_t reads[TAMIZ_LEVELS]);

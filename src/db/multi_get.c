@@ -261,8 +261,11 @@ static void run_chunk(struct multi *m, const void *const keys[], const size_t ke
         m->keys[i] = (struct pending){
             .index = at, .lookup = lookup_make(slice_of(keys[at], key_sizes[at]), seq)};
         counter_add(&m->op->count->gets, 1);
-        m->keys[i].is_followed =
+        const unsigned due =
             ledger_due(m->op, m->db->store->ledger, &m->keys[i].lookup, m->options);
+        if (due & LEDGER_AUDIT)
+            ledger_audit(m->op, m->db->store->ledger, m->view->version, &m->keys[i].lookup);
+        m->keys[i].is_followed = due & LEDGER_FOLLOW;
         m->keys[i].followed.at = counter_get(&m->op->count->gets);
         m->keys[i].followed.newest = !m->options->snapshot;
     }

@@ -75,6 +75,11 @@ struct table_tally {
 };
 struct table_tally *table_tally(struct table *t);
 
+/* The filter was caught denying a member: it is not asked any more until the table is opened anew.
+ */
+void table_quarantine(struct table *t);
+bool table_is_quarantined(const struct table *t);
+
 bool table_is_loaded(const struct table *t);
 /* Which data block could have the key, from memory. false: none, or the table is not loaded. */
 bool table_locate(const struct table *t, struct slice key, uint32_t *block);
