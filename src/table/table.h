@@ -40,6 +40,8 @@ struct table_face {
     /* Written before `loaded`, frozen from then on: */
     struct filter_lines filter; /* payload NULL: ask with table_ask */
     uint64_t expected_fp_1e9;   /* of the filter, × 1e9; 0: there is none */
+    /* The filter was caught: asked no more. Whoever finds it false a moment late asks once more. */
+    _Atomic bool quarantined;
 };
 
 static inline const struct table_face *table_face(const struct table *t)
@@ -51,7 +53,8 @@ static inline const struct table_face *table_face(const struct table *t)
 static inline bool table_has_lines(const struct table *t)
 {
     return atomic_load_explicit(&table_face(t)->loaded, memory_order_acquire) &&
-           table_face(t)->filter.payload;
+           table_face(t)->filter.payload &&
+           !atomic_load_explicit(&table_face(t)->quarantined, memory_order_relaxed);
 }
 
 /* How one read goes about it. */
@@ -88,6 +91,22 @@ tamiz_status table_ask(struct op *op, struct table *t, const struct lookup *look
 
 /* Counts and tells an answer that was got by line, as table_ask does its own. */
 void table_answered(struct op *op, const struct table *t, const struct table_read *how, bool maybe);
+
+/* The same with nothing loaded and nothing counted, of a loaded table. */
+enum table_verdict table_peek(const struct table *t, const struct lookup *lookup);
+
+/* What the filter of a table was found to say, of the distinct keys of sampled reads. Of counters:
+ * written under the ledger's mutex. */
+struct table_tally {
+    counter negatives, false_positives, true_positives;
+    counter drifted; /* the rate has left what the filter promises, and that was told */
+};
+struct table_tally *table_tally(struct table *t);
+
+/* The filter was caught denying a member: it is not asked any more until the table is opened anew.
+ */
+void table_quarantine(struct table *t);
+bool table_is_quarantined(const struct table *t);
 
 bool table_is_loaded(const struct table *t);
 /* Which data block could have the key, from memory. false: none, or the table is not loaded. */
