@@ -122,8 +122,8 @@ static bool can_plan(const char *kind, double bits, double fpr, uint64_t keys,
 
 const char *filter_usual(size_t index)
 {
-    static const char *const usual[] = {"bloom:10", "blocked:10", "split:10", "ribbon:7",
-                                        "bumped:7", "fuse:9",     "cuckoo:12"};
+    static const char *const usual[] = {"bloom:10", "blocked:10", "split:10",   "ribbon:7",
+                                        "bumped:7", "fuse:8",     "cuckoo:10.5"};
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
         tamiz_filter_policy policy;
         tamiz_filter_info info = TAMIZ_FILTER_INFO_INIT;

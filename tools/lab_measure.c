@@ -18,6 +18,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,6 +31,30 @@ struct measure {
     char path[4096];
     struct lab_row *row;
 };
+
+/* ---- being stopped ---- */
+
+/* A store of many megabytes should not stay behind because somebody lost patience: the first
+ * interrupt ends the loops below, and the store is removed as always. The second one kills. */
+static volatile sig_atomic_t interrupted;
+
+static void interrupt_take(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+static void interrupts_catch(void)
+{
+    struct sigaction action = {.sa_handler = interrupt_take, .sa_flags = (int)SA_RESETHAND};
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+}
+
+static int stop_asked(const struct measure *m)
+{
+    return interrupted ? fail(m->lab->call, "interrupted") : EXIT_DONE;
+}
 
 /* ---- opening ---- */
 
@@ -95,14 +120,14 @@ static tamiz_status all_load(const struct measure *m, tamiz *db, tamiz_batch *ba
     options.no_log = true; /* the flush below makes it durable */
     struct progress bar = progress_start("loading", lab->key_count);
     tamiz_status st = TAMIZ_OK;
-    for (size_t i = 0; st == TAMIZ_OK && i < lab->key_count; i += BATCH_WRITES) {
+    for (size_t i = 0; st == TAMIZ_OK && !interrupted && i < lab->key_count; i += BATCH_WRITES) {
         st = batch_fill(lab, i, batch);
         if (st == TAMIZ_OK)
             st = tamiz_write(db, batch, &options);
         progress_at(&bar, i & ~(size_t)255);
     }
     progress_end(&bar);
-    if (st == TAMIZ_OK)
+    if (st == TAMIZ_OK && !interrupted)
         st = lab->tree ? tamiz_flush(db) : tamiz_compact(db, NULL, 0, NULL, 0);
     return st;
 }
@@ -116,8 +141,8 @@ static int fill(struct measure *m)
     int status = open_for(m, true, &db);
     if (status == EXIT_DONE) {
         const tamiz_status st = all_load(m, db, batch);
-        status = close_after(m, db,
-                             st == TAMIZ_OK ? EXIT_DONE : fail_status(m->lab->call, st, "loading"));
+        status = st == TAMIZ_OK ? stop_asked(m) : fail_status(m->lab->call, st, "loading");
+        status = close_after(m, db, status);
     }
     tamiz_batch_free(batch);
     return status;
@@ -193,6 +218,8 @@ static int probes_run(const struct measure *m, tamiz *db, const tamiz_read_optio
         if (count && !lab->present[i])
             pass->absent_device_reads += count->reads - before;
         status = answer_check(m, i, st, value, size);
+        if (status == EXIT_DONE)
+            status = stop_asked(m);
         progress_at(&bar, i);
     }
     progress_end(&bar);
@@ -233,7 +260,7 @@ static int members_check(struct measure *m)
     struct progress bar = progress_start("every key once more", lab->key_count);
     tamiz *db = NULL;
     int status = open_for(m, false, &db);
-    for (size_t i = 0; status == EXIT_DONE && i < lab->key_count; i++) {
+    for (size_t i = 0; status == EXIT_DONE && !interrupted && i < lab->key_count; i++) {
         char value[VALUE_MAX], want[VALUE_MAX];
         size_t size = 0;
         const tamiz_status st = tamiz_get_into(db, lab->keys[i].data, lab->keys[i].size, value,
@@ -247,6 +274,8 @@ static int members_check(struct measure *m)
         progress_at(&bar, i);
     }
     progress_end(&bar);
+    if (status == EXIT_DONE)
+        status = stop_asked(m);
     return db ? close_after(m, db, status) : status;
 }
 
@@ -317,6 +346,7 @@ int lab_measure(struct lab *lab, const char *policy, struct lab_row *row)
     const int size = snprintf(m.path, sizeof m.path, "%s/tamiz-lab-XXXXXX", lab->directory);
     if (size < 0 || (size_t)size >= sizeof m.path || !mkdtemp(m.path))
         return fail(lab->call, "%s: %s", lab->directory, strerror(errno));
+    interrupts_catch();
     int status = passes_run(&m);
     const tamiz_status st = tamiz_destroy(m.path);
     if (st < 0 && status == EXIT_DONE)

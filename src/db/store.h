@@ -91,6 +91,7 @@ struct store {
     struct counters ended; /* of closed iterators and ended jobs */
     bool flushing;         /* a flush job runs */
     bool moving_on;   /* the active memtable must be sealed before the next write: its log failed */
+    bool log_lost;    /* a sync failed: no write before the memtables it covered are flushed */
     uint32_t merging; /* compaction jobs that run */
     uint32_t paused;  /* > 0: no new automatic compactions */
     const struct job *running[STORE_JOBS_MAX]; /* as many as merging */

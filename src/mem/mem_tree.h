@@ -5,13 +5,13 @@
  *
  * Why not a skip list: what a memtable costs is cache misses, one after the other. A skip list
  * looks at some twenty entries, half of them far away; here an insertion looks at three or four
- * inner nodes, which stay in the cache, and appends to a leaf (docs/adr/memtable.md has the
- * numbers).
+ * inner nodes, which stay in the cache, and appends to a leaf (docs/adr/0012-memtable-tree.md has
+ * the numbers).
  *
  * Why readers need no lock: whatever can be reached is complete, and all that changes is a count
- * that grows, a pointer to a child that is replaced by newer ones, and a fence that comes nearer;
- * each is stored with release and loaded with acquire. A replaced node stays in the arena as it
- * was. A reader in it misses what was added since, nothing that it was told of before it came.
+ * that grows and a pointer to a child that is replaced by a newer one; both are stored with release
+ * and loaded with acquire. A replaced node stays in the arena as it was. A reader in it misses what
+ * was added since, nothing that it was told of before it came.
  */
 #ifndef TAMIZ_MEM_MEM_TREE_H
 #define TAMIZ_MEM_MEM_TREE_H
