@@ -70,6 +70,7 @@ struct store {
     _Atomic bool closing;
     _Atomic bool unsettled;        /* the manifest's: nothing may be deleted */
     _Atomic uint64_t last_sync_ns; /* monotonic */
+    uint64_t opened_ns;            /* monotonic; frozen */
 
     /* install_mutex */
     struct mutex install_mutex;

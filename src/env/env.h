@@ -56,6 +56,16 @@ tamiz_status file_sync(struct op *op, struct file *file); /* counted in op->coun
 tamiz_status file_truncate(struct op *op, struct file *file, uint64_t size);
 tamiz_status file_allocate(struct op *op, struct file *file,
                            uint64_t size); /* a refusal with ENOTSUP/EOPNOTSUPP is OK */
+/* Part of a file in memory, written by storing: see tamiz/env.h. NULL where the env or the file
+ * system can't; that is no error. */
+void *file_map(struct file *file, uint64_t offset, size_t size);
+void file_unmap(struct file *file, void *address, size_t size);
+/* Counts what was stored through a mapping as the write that it is. */
+static inline void file_count_write(struct op *op, enum io_purpose purpose, size_t size)
+{
+    counter_add(&op->count->io[purpose].writes, 1);
+    counter_add(&op->count->io[purpose].write_bytes, size);
+}
 tamiz_status file_size(struct op *op, struct file *file, uint64_t *size);
 
 /* A whole small file into `out` (cleared first). TAMIZ_CORRUPTION where it is larger than `most`.

@@ -43,6 +43,10 @@ struct log_writer {
     uint64_t durable;   /* bytes that a returned sync covers                 */
     uint64_t allocated; /* room reserved so far; 0: no preallocation         */
     uint64_t allocate_step;
+    uint8_t *map; /* part of the file in memory, or NULL: written by write calls */
+    uint64_t map_offset;
+    size_t map_size;
+    bool unmappable; /* it was tried */
     struct buf scratch;
     bool broken; /* a write or sync failed: nothing more may be written here, and `durable` is final
                   */

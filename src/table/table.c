@@ -132,8 +132,10 @@ static void count_absent(struct op *op, const struct table_loaded *l, const stru
 static enum table_verdict ask(struct op *op, const struct table *t, const struct table_loaded *l,
                               const struct lookup *lookup, const struct table_read *how)
 {
-    if (!l->filter.family) {
-        table_step(op, t, l, how, TAMIZ_STEP_NO_FILTER, l->filter_missing, TABLE_NO_BLOCK, 0, 0);
+    if (!table_asks(t, l)) {
+        table_step(op, t, l, how, TAMIZ_STEP_NO_FILTER,
+                   l->filter.family ? "it denied a key that is there" : l->filter_missing,
+                   TABLE_NO_BLOCK, 0, 0);
         return TABLE_NO_FILTER;
     }
     const bool maybe = l->filter.family->may_contain(&l->filter, lookup->hash);
@@ -154,6 +156,29 @@ tamiz_status table_ask(struct op *op, struct table *t, const struct lookup *look
     if (st == TAMIZ_OK)
         *verdict = ask(op, t, l, lookup, how);
     return st;
+}
+
+enum table_verdict table_peek(const struct table *t, const struct lookup *lookup)
+{
+    const struct table_loaded *l = table_loaded_of(t);
+    if (!table_asks(t, l))
+        return TABLE_NO_FILTER;
+    return l->filter.family->may_contain(&l->filter, lookup->hash) ? TABLE_MAYBE : TABLE_NO;
+}
+
+struct table_tally *table_tally(struct table *t)
+{
+    return &t->tally;
+}
+
+void table_quarantine(struct table *t)
+{
+    atomic_store_explicit(&t->quarantined, true, memory_order_relaxed);
+}
+
+bool table_is_quarantined(const struct table *t)
+{
+    return atomic_load_explicit(&t->quarantined, memory_order_relaxed);
 }
 
 void table_prefetch(const struct table *t, const struct lookup *lookup)
@@ -301,7 +326,7 @@ tamiz_status table_get_begin(struct op *op, struct table *t, const struct lookup
     tamiz_status st = loaded(op, t, &l);
     if (st)
         return st;
-    bool judged = how->asked && l->filter.family;
+    bool judged = how->asked && table_asks(t, l);
     if (how->use_filter && !how->asked) {
         const enum table_verdict verdict = ask(op, t, l, lookup, how);
         if (verdict == TABLE_NO)

@@ -37,6 +37,8 @@ struct table {
     char *path;
     struct pooled_file file; /* acquired for each read of the device */
     struct mutex loading;    /* held by who loads */
+    struct table_tally tally;
+    _Atomic bool quarantined; /* the filter */
 };
 
 /* The file is opened where it is not: table_load.c. Owned by the caller on success. */
@@ -46,6 +48,12 @@ void table_loaded_close(const struct table *t, struct table_loaded *l);
 static inline struct table_loaded *table_loaded_of(const struct table *t)
 {
     return atomic_load_explicit(&t->loaded, memory_order_acquire);
+}
+
+/* Is there a filter to ask? */
+static inline bool table_asks(const struct table *t, const struct table_loaded *l)
+{
+    return l->filter.family && !atomic_load_explicit(&t->quarantined, memory_order_relaxed);
 }
 
 /* One block on its way into memory. */
