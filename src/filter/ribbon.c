@@ -27,12 +27,12 @@
 
 enum { ATTEMPTS = 64, DEFAULT_BITS = 7, SHARD_KEYS = 32768, SHARD_TRIES = 8 };
 
-/* Slots that `keys` keys fit into nine times of ten; measured. `eager`: two times of three, for a
- * shard, which can have a block more and try again. */
+/* Slots that `keys` keys fit into nine times of ten; measured. `eager`: a little less, for a shard,
+ * which can have a block more and try again. */
 static double slots_for(double keys, bool eager)
 {
     const double spare = 0.030 + 0.011 * log10(fmax(keys, 1) / 1e5);
-    return keys * (1 + fmax(spare, 0.020) - (eager ? 0.005 : 0)) + 4;
+    return keys * (1 + fmax(spare, 0.024) - (eager ? 0.002 : 0)) + (keys < 1000 ? 4 : 0);
 }
 
 static double shards_for(double keys)
@@ -47,7 +47,7 @@ static double blocks_for(double keys)
     if (shards == 1)
         return ceil(slots_for(keys, false) / BLOCK_SLOTS);
     const double each = slots_for(keys / shards, true) / BLOCK_SLOTS;
-    return ceil(shards * (each + 1.1) + 4 * sqrt(shards));
+    return ceil(shards * (each + 0.7) + 1.2 * sqrt(shards));
 }
 
 struct ribbon_shape {
