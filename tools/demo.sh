@@ -28,8 +28,8 @@ if [ -r "$keys" ]; then set -- "$@" --keys "$keys"; else echo "No word list $key
 if [ -r "$probes" ]; then set -- "$@" --probes "$probes"; else echo "No word list $probes: probes are made up. TAMIZ_PROBES=FILE gives one."; fi
 [ -z "${TAMIZ_FILTERS:-}" ] || set -- "$@" --filters "$TAMIZ_FILTERS"
 
-printf '\n$ build/demo/tamiz'
+printf '\n$ build/demo/bin/tamiz'
 printf ' %s' "$@"
 printf '\n\n'
-build/demo/tamiz "$@"
+build/demo/bin/tamiz "$@"
 printf '\nThe same as a page: build/demo/avoided-reads.html\n'

@@ -86,6 +86,12 @@ typedef struct tamiz_env_ops {
     /* Optional: `path` as it will still be good when the process has changed its directory; at most
      * `size` bytes with the NUL. NULL: paths are good as they are. */
     int (*absolute_path)(void *ctx, const char *path, char *absolute, size_t size);
+    /* Optional: bytes [offset, offset + size) of a file opened for reading and writing become part
+     * of it (zeros where nothing was written), with their room reserved, and appear at *address:
+     * what is stored there is in the file, as if written, and reaches the disk with sync. `offset`
+     * is a multiple of 4096. A negative errno: use write. NULL: there is no such thing here. */
+    int (*map)(void *ctx, void *file, uint64_t offset, size_t size, void **address);
+    void (*unmap)(void *ctx, void *address, size_t size);
     /* Optional: how many files this process may have open; 0: not known. */
     uint32_t (*open_files_limit)(void *ctx);
 } tamiz_env_ops;

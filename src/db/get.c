@@ -72,15 +72,16 @@ static tamiz_status get_from_tables(struct op *op, const struct version *version
 
 /* One read in many also pays for the estimate of what it would have cost without filters. */
 static tamiz_status get_sampled(struct op *op, struct ledger *ledger, const struct version *version,
-                                const struct lookup *lookup, struct table_read *how,
+                                const struct lookup *lookup, bool newest, struct table_read *how,
                                 uint64_t *stamp, struct found *found)
 {
-    struct ledger_sample sample;
-    const struct table *answered = NULL;
-    ledger_begin(op, &sample);
-    const tamiz_status st = get_from_tables(op, version, lookup, how, stamp, found, &answered);
+    struct followed read = {
+        .at = counter_get(&op->count->gets), .lookup = lookup, .newest = newest};
+    ledger_reads_take(op, read.device_reads);
+    const tamiz_status st = get_from_tables(op, version, lookup, how, stamp, found, &read.answered);
+    ledger_reads_since(op, read.device_reads);
     if (st >= 0)
-        ledger_end(op, ledger, &sample, version, lookup, answered);
+        ledger_follow(op, ledger, version, &read);
     return st;
 }
 
@@ -96,10 +97,15 @@ tamiz_status db_get(struct op *op, struct tamiz *db, struct slice key,
     uint64_t stamp = 0;
 
     tamiz_status st = get_from_memtables(op, view, &lookup, &stamp, &found->value);
-    if (st == TAMIZ_NOT_FOUND && !ledger_due(op, db->store->ledger, options))
+    const unsigned due =
+        st == TAMIZ_NOT_FOUND ? ledger_due(op, db->store->ledger, &lookup, options) : 0;
+    if (__builtin_expect(due & LEDGER_AUDIT, 0))
+        ledger_audit(op, db->store->ledger, view->version, &lookup);
+    if (st == TAMIZ_NOT_FOUND && !(due & LEDGER_FOLLOW))
         st = get_from_tables(op, view->version, &lookup, &how, &stamp, found, NULL);
     else if (st == TAMIZ_NOT_FOUND)
-        st = get_sampled(op, db->store->ledger, view->version, &lookup, &how, &stamp, found);
+        st = get_sampled(op, db->store->ledger, view->version, &lookup, !options->snapshot, &how,
+                         &stamp, found);
 
     if (st == TAMIZ_OK && stamp_kind(stamp) == KIND_DELETE) {
         cached_block_unpin(found->pinned);

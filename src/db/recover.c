@@ -11,6 +11,7 @@
  */
 #include "db/recover.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "db/background.h"
@@ -316,6 +317,18 @@ static tamiz_status start_writing(struct op *op, struct store *s, struct replay 
     return st == TAMIZ_OK ? install(op, s->keyspace, &nothing, NULL, new_log) : st;
 }
 
+/* The directory of a new store is itself only a name in its parent, and may have been left there
+ * unsynced: by a run that ended between making and syncing it, or by whoever made it for us. Where
+ * the parent may not be opened, it was not us who made it. */
+static tamiz_status keep_directory(struct op *op, struct store *s)
+{
+    const tamiz_status st = env_sync_parent(op, s->env, s->directory);
+    if (st == TAMIZ_OK || (op->os_error != EACCES && op->os_error != EPERM))
+        return st;
+    op_forgive(op);
+    return TAMIZ_OK;
+}
+
 static tamiz_status recover_state(struct op *op, struct store *s)
 {
     tamiz_status st = manifest_recover(op, s->env, &s->alloc, s->directory, &s->state);
@@ -328,7 +341,7 @@ static tamiz_status recover_state(struct op *op, struct store *s)
         op_fail(op, TAMIZ_NOT_FOUND, "%s: no store here", s->directory);
         return TAMIZ_NOT_FOUND;
     }
-    return TAMIZ_OK; /* the state is that of an empty store */
+    return keep_directory(op, s); /* the state is that of an empty store */
 }
 
 tamiz_status recover(struct op *op, struct store *s)

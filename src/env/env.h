@@ -56,6 +56,16 @@ tamiz_status file_sync(struct op *op, struct file *file); /* counted in op->coun
 tamiz_status file_truncate(struct op *op, struct file *file, uint64_t size);
 tamiz_status file_allocate(struct op *op, struct file *file,
                            uint64_t size); /* a refusal with ENOTSUP/EOPNOTSUPP is OK */
+/* Part of a file in memory, written by storing: see tamiz/env.h. NULL where the env or the file
+ * system can't; that is no error. */
+void *file_map(struct file *file, uint64_t offset, size_t size);
+void file_unmap(struct file *file, void *address, size_t size);
+/* Counts what was stored through a mapping as the write that it is. */
+static inline void file_count_write(struct op *op, enum io_purpose purpose, size_t size)
+{
+    counter_add(&op->count->io[purpose].writes, 1);
+    counter_add(&op->count->io[purpose].write_bytes, size);
+}
 tamiz_status file_size(struct op *op, struct file *file, uint64_t *size);
 
 /* A whole small file into `out` (cleared first). TAMIZ_CORRUPTION where it is larger than `most`.
@@ -80,6 +90,8 @@ tamiz_status env_link(struct op *op, const tamiz_env *env, const char *from, con
 tamiz_status env_remove(struct op *op, const tamiz_env *env, const char *path);
 /* counted in op->count->syncs, like file_sync */
 tamiz_status env_sync_directory(struct op *op, const tamiz_env *env, const char *path);
+/* The directory that `path` stands in: so that the name of `path` itself survives a power cut. */
+tamiz_status env_sync_parent(struct op *op, const tamiz_env *env, const char *path);
 /* TAMIZ_BUSY names path and holder. */
 tamiz_status env_lock(struct op *op, const tamiz_env *env, const char *path, void **lock);
 tamiz_status env_unlock(struct op *op, const tamiz_env *env, void *lock);

@@ -344,3 +344,21 @@ tamiz_status file_size(struct op *op, struct file *file, uint64_t *size)
     *size = error ? 0 : info.size;
     return error ? file_fail(op, file, error, "ask for the size of") : TAMIZ_OK;
 }
+
+/* ---- mapping ---- */
+
+void *file_map(struct file *file, uint64_t offset, size_t size)
+{
+    const tamiz_env_ops *ops = file->env->ops;
+    void *address = NULL;
+    if (!ops->map || !ops->unmap ||
+        ops->map(file->env->ctx, file->handle, offset, size, &address) != 0)
+        return NULL;
+    return address;
+}
+
+void file_unmap(struct file *file, void *address, size_t size)
+{
+    if (address)
+        file->env->ops->unmap(file->env->ctx, address, size);
+}

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -192,6 +193,38 @@ static int posix_allocate(void *ctx, void *file, uint64_t size)
     (void)size;
     return -ENOTSUP;
 #endif
+}
+
+/* Only where the room is really reserved: a store into a hole of a full file system would end in a
+ * signal, not in an error. */
+static int posix_map(void *ctx, void *file, uint64_t offset, size_t size, void **address)
+{
+    (void)ctx;
+#if defined(__linux__)
+    int result;
+    if (offset > INT64_MAX - size)
+        return -EFBIG;
+    RETRY(result, fallocate(posix_fd(file), 0, (off_t)offset, (off_t)size));
+    if (result < 0)
+        return -errno;
+    void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, posix_fd(file), (off_t)offset);
+    if (at == MAP_FAILED)
+        return -errno;
+    *address = at;
+    return 0;
+#else
+    (void)file;
+    (void)offset;
+    (void)size;
+    (void)address;
+    return -ENOTSUP;
+#endif
+}
+
+static void posix_unmap(void *ctx, void *address, size_t size)
+{
+    (void)ctx;
+    (void)munmap(address, size);
 }
 
 /* ---- names ---- */
@@ -480,6 +513,8 @@ static const tamiz_env_ops posix_ops = {
     .sync = posix_sync,
     .truncate = posix_truncate,
     .allocate = posix_allocate,
+    .map = posix_map,
+    .unmap = posix_unmap,
     .file_info = posix_file_info,
     .path_info = posix_path_info,
     .list = posix_list,

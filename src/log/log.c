@@ -23,7 +23,10 @@
 
 #define LOG_MAGIC UINT64_C(0x474f4c5a494d4154) /* "TAMIZLOG" read as little-endian */
 
-enum { SCRATCH_KEEP_MAX = 1 << 20 }; /* a rare huge record does not hold its memory for ever */
+enum {
+    MAP_ALIGN = 4096,
+    SCRATCH_KEEP_MAX = 1 << 20
+}; /* a rare huge record does not hold its memory for ever */
 
 static uint64_t padded(uint64_t size)
 {
@@ -114,7 +117,7 @@ tamiz_status log_create(struct op *op, const tamiz_env *env, const struct alloc 
                              .allocate_step = allocate_step,
                              .scratch = buf_init(alloc)};
     header_encode(bytes, header);
-    TRY(file_open(op, env, path, TAMIZ_OPEN_WRITE | TAMIZ_OPEN_CREATE, &w->file));
+    TRY(file_open(op, env, path, TAMIZ_OPEN_READ | TAMIZ_OPEN_WRITE | TAMIZ_OPEN_CREATE, &w->file));
     TRY(file_write(op, w->file, purpose, 0, bytes, sizeof bytes));
     TRY(file_sync(op, w->file));
     w->end = w->durable = LOG_HEADER_SIZE;
@@ -153,40 +156,67 @@ static void reserve_room(struct op *op, struct log_writer *w, uint64_t end)
     }
 }
 
-/* Head and body of one record into w->scratch; false: memory is out. */
-static bool put_together(struct log_writer *w, const struct slice *pieces, size_t n, uint32_t size)
+/* One record, head and padding included, into `out`. */
+static void put_together(const struct log_writer *w, const struct slice *pieces, size_t n,
+                         uint32_t size, uint8_t *out)
 {
-    static const uint8_t zeros[LOG_RECORD_HEADER_SIZE] = {0};
-    struct buf *out = &w->scratch;
-    buf_clear(out);
-    if (!buf_reserve(out, (size_t)(LOG_RECORD_HEADER_SIZE + padded(size))))
-        return false;
-    buf_append(out, zeros, LOG_RECORD_HEADER_SIZE);
-    for (size_t i = 0; i < n; i++)
-        buf_slice_append(out, pieces[i]);
-    const struct slice body = slice_of(out->data + LOG_RECORD_HEADER_SIZE, size);
-    store_u32(out->data, size);
-    store_u32(out->data + 4, head_check(w->file_id, w->end, size, w->durable));
-    store_u64(out->data + 8, checksum(w->file_id, w->end, body));
-    store_u64(out->data + 16, w->durable);
-    buf_append(out, zeros, (size_t)(padded(size) - size));
-    return true;
+    uint8_t *at = out + LOG_RECORD_HEADER_SIZE;
+    for (size_t i = 0; i < n; i++) {
+        if (pieces[i].size)
+            memcpy(at, pieces[i].data, pieces[i].size);
+        at += pieces[i].size;
+    }
+    memset(at, 0, (size_t)(padded(size) - size));
+    const struct slice body = slice_of(out + LOG_RECORD_HEADER_SIZE, size);
+    store_u32(out, size);
+    store_u32(out + 4, head_check(w->file_id, w->end, size, w->durable));
+    store_u64(out + 8, checksum(w->file_id, w->end, body));
+    store_u64(out + 16, w->durable);
+}
+
+/* Where the next `whole` bytes of the file are in memory, or NULL. The window moves on in steps;
+ * where the system refuses one, there are no more. */
+static uint8_t *mapped_room(struct log_writer *w, uint64_t whole)
+{
+    if (w->map && w->end + whole <= w->map_offset + w->map_size)
+        return w->map + (w->end - w->map_offset);
+    if (w->unmappable || w->allocate_step == 0 || whole > w->allocate_step / 2)
+        return NULL;
+    file_unmap(w->file, w->map, w->map_size);
+    w->map_offset = w->end & ~(uint64_t)(MAP_ALIGN - 1);
+    w->map_size = (size_t)w->allocate_step;
+    w->map = file_map(w->file, w->map_offset, w->map_size);
+    w->unmappable = !w->map;
+    if (!w->map)
+        return NULL;
+    if (w->allocated < w->map_offset + w->map_size)
+        w->allocated = w->map_offset + w->map_size;
+    return w->map + (w->end - w->map_offset);
 }
 
 static tamiz_status append(struct op *op, struct log_writer *w, const struct slice *pieces,
                            size_t n, uint32_t size)
 {
-    if (!put_together(w, pieces, n, size))
-        return op_fail_memory(op);
-    reserve_room(op, w, w->end + w->scratch.size);
-    const tamiz_status st =
-        file_write(op, w->file, w->purpose, w->end, w->scratch.data, w->scratch.size);
+    const size_t whole = (size_t)(LOG_RECORD_HEADER_SIZE + padded(size));
+    uint8_t *room = mapped_room(w, whole);
+    tamiz_status st = TAMIZ_OK;
+    if (room) {
+        put_together(w, pieces, n, size, room);
+        file_count_write(op, w->purpose, whole);
+    } else {
+        buf_clear(&w->scratch);
+        if (!buf_reserve(&w->scratch, whole))
+            return op_fail_memory(op);
+        put_together(w, pieces, n, size, w->scratch.data);
+        reserve_room(op, w, w->end + whole);
+        st = file_write(op, w->file, w->purpose, w->end, w->scratch.data, whole);
+        if (w->scratch.capacity > SCRATCH_KEEP_MAX)
+            buf_free(&w->scratch);
+    }
     if (st < 0)
         w->broken = true;
     else
-        w->end += w->scratch.size;
-    if (w->scratch.capacity > SCRATCH_KEEP_MAX)
-        buf_free(&w->scratch);
+        w->end += whole;
     return st;
 }
 
@@ -202,6 +232,19 @@ tamiz_status log_append(struct op *op, struct log_writer *w, const struct slice 
     if (w->broken)
         return refuse_broken(op, w);
     return append(op, w, pieces, n, (uint32_t)size);
+}
+
+void log_retract(struct op *op, struct log_writer *w, uint64_t end)
+{
+    const bool clean = op->status == TAMIZ_OK;
+    if (!w->broken && file_truncate(op, w->file, end) != TAMIZ_OK)
+        w->broken = true;
+    if (clean)
+        op_forgive(op);
+    w->end = end;
+    w->allocated = w->allocated < end ? w->allocated : end;
+    if (!w->broken && w->durable > end)
+        w->durable = end;
 }
 
 tamiz_status log_sync(struct op *op, struct log_writer *w)
@@ -227,6 +270,8 @@ tamiz_status log_seal(struct op *op, struct log_writer *w)
 tamiz_status log_close(struct op *op, struct log_writer *w)
 {
     tamiz_status st = TAMIZ_OK;
+    if (w->file)
+        file_unmap(w->file, w->map, w->map_size);
     if (w->file && (w->broken || w->allocated > w->end))
         st = file_truncate(op, w->file, w->end);
     const tamiz_status closed = file_close(op, w->file);

@@ -5,7 +5,7 @@
 
 #include "base/arena.h"
 #include "mem/mem_filter.h"
-#include "mem/skiplist.h"
+#include "mem/mem_tree.h"
 
 enum {
     BYTES_PER_KEY = 96, /* guessed, for the size of the filter */
@@ -16,7 +16,7 @@ enum {
 struct memtable {
     const struct alloc *alloc;
     struct arena arena;
-    struct skiplist list;
+    struct mem_tree tree;
     struct mem_filter filter;
     counter bytes, count; /* for any thread */
 };
@@ -42,7 +42,7 @@ struct memtable *memtable_new(const struct alloc *alloc, size_t expected_bytes)
         return NULL;
     const size_t chunk = chunk_bytes(expected_bytes);
     *m = (struct memtable){.alloc = alloc, .arena = arena_init(alloc, chunk, chunk)};
-    if (!skiplist_init(&m->list, &m->arena) ||
+    if (!mem_tree_init(&m->tree, &m->arena) ||
         !mem_filter_init(&m->filter, alloc, expected_bytes / BYTES_PER_KEY)) {
         memtable_free(m);
         return NULL;
@@ -65,8 +65,8 @@ tamiz_status memtable_add(struct op *op, struct memtable *m, struct slice key, u
                           uint64_t stamp, struct slice value)
 {
     assert(key.size <= KEY_SIZE_MAX && value.size <= VALUE_SIZE_MAX && hash == hash_key(key));
-    memtable_prefetch(m, hash); /* arrives while the list is walked */
-    if (!skiplist_add(&m->list, key, stamp, value))
+    memtable_prefetch(m, hash); /* arrives while the tree is searched */
+    if (!mem_tree_add(&m->tree, key, stamp, value))
         return op_fail_memory(op);
     mem_filter_add(&m->filter, hash);
     bytes_update(m);
@@ -85,11 +85,11 @@ tamiz_status memtable_get(struct op *op, const struct memtable *m, const struct 
     op_step(op, &step);
     if (!maybe)
         return TAMIZ_NOT_FOUND;
-    const struct skip_node *node = skiplist_at_or_after(&m->list, lookup->key, lookup->stamp_max);
-    if (!node || !slice_equal(skip_key(node), lookup->key))
+    const struct entry *e = mem_tree_find(&m->tree, lookup->key, lookup->stamp_max);
+    if (!e)
         return TAMIZ_NOT_FOUND;
-    *stamp = node->stamp;
-    *value = skip_value(node);
+    *stamp = e->stamp;
+    *value = entry_value(e);
     return TAMIZ_OK;
 }
 
@@ -110,61 +110,61 @@ uint64_t memtable_count(const struct memtable *m)
 
 struct memtable_iter {
     struct iter base;
-    const struct memtable *memtable;
-    const struct skip_node *node;
+    const struct alloc *alloc;
+    struct cursor cursor;
 };
 
-static void show(struct iter *base, const struct skip_node *node)
+static struct cursor *cursor_of(struct iter *base)
 {
-    struct memtable_iter *it = (struct memtable_iter *)base;
-    it->node = node;
-    it->base.valid = node != NULL;
-    it->base.key = node ? skip_key(node) : slice_of(NULL, 0);
-    it->base.stamp = node ? node->stamp : 0;
-    it->base.value = node ? skip_value(node) : slice_of(NULL, 0);
+    return &((struct memtable_iter *)base)->cursor;
 }
 
-static const struct skiplist *list_of(const struct iter *base)
+static void show(struct iter *it, const struct entry *e)
 {
-    return &((const struct memtable_iter *)base)->memtable->list;
+    it->valid = e != NULL;
+    it->key = e ? entry_key(e) : slice_of(NULL, 0);
+    it->stamp = e ? e->stamp : 0;
+    it->value = e ? entry_value(e) : slice_of(NULL, 0);
 }
 
 static void seek_first(struct iter *base)
 {
-    show(base, skiplist_first(list_of(base)));
+    show(base, cursor_first(cursor_of(base)));
 }
 
 static void seek_last(struct iter *base)
 {
-    show(base, skiplist_last(list_of(base)));
+    show(base, cursor_last(cursor_of(base)));
 }
 
 static void seek(struct iter *base, struct slice key, uint64_t stamp)
 {
-    show(base, skiplist_at_or_after(list_of(base), key, stamp));
+    const struct target t = {key, stamp, false};
+    show(base, cursor_seek(cursor_of(base), &t));
 }
 
 static void seek_before(struct iter *base, struct slice key, uint64_t stamp)
 {
-    show(base, skiplist_before(list_of(base), key, stamp));
+    const struct target t = {key, stamp, false};
+    show(base, cursor_seek_before(cursor_of(base), &t));
 }
 
 static void step_next(struct iter *base)
 {
     assert(base->valid);
-    show(base, skip_next(((struct memtable_iter *)base)->node));
+    show(base, cursor_next(cursor_of(base)));
 }
 
 static void step_prev(struct iter *base)
 {
     assert(base->valid);
-    show(base, skip_prev(((struct memtable_iter *)base)->node));
+    show(base, cursor_prev(cursor_of(base)));
 }
 
 static void close_iter(struct iter *base)
 {
     struct memtable_iter *it = (struct memtable_iter *)base;
-    mem_free(it->memtable->alloc, it, sizeof *it);
+    mem_free(it->alloc, it, sizeof *it);
 }
 
 static const struct iter_ops memtable_iter_ops = {
@@ -184,6 +184,9 @@ struct iter *memtable_iter(struct op *op, const struct memtable *m)
         (void)op_fail_memory(op);
         return NULL;
     }
-    *it = (struct memtable_iter){{.ops = &memtable_iter_ops, .op = op}, m, NULL};
+    it->base = (struct iter){.ops = &memtable_iter_ops, .op = op};
+    it->alloc = m->alloc;
+    it->cursor.tree = &m->tree;
+    it->cursor.count = 0;
     return &it->base;
 }

@@ -38,8 +38,8 @@ void memtable_prefetch(const struct memtable *m, uint64_t hash);
 size_t memtable_bytes(const struct memtable *m);
 uint64_t memtable_count(const struct memtable *m); /* versions; any thread */
 
-/* In version order; sees versions added later too, unless bounded by the stamp. NULL: memory is out
- * (recorded in op). */
+/* In version order. Sees all that was added before it was opened; of what is added later, some:
+ * whoever walks is bounded by a stamp. NULL: memory is out (recorded in op). */
 struct iter *memtable_iter(struct op *op, const struct memtable *m);
 
 #endif

@@ -20,15 +20,7 @@ struct cache {
 
 /* ---- blocks ---- */
 
-static size_t header_size(void)
-{
-    return (sizeof(struct cached_block) + LINE - 1) & ~(size_t)(LINE - 1);
-}
-
-uint8_t *cached_block_payload(struct cached_block *b)
-{
-    return (uint8_t *)b + header_size();
-}
+static_assert(sizeof(struct cached_block) <= CACHED_BLOCK_HEADER, "the payload comes behind it");
 
 static void cache_release(struct cache *c)
 {
@@ -43,7 +35,7 @@ struct cached_block *cached_block_new(struct cache *c, size_t size)
 {
     if (size > SIZE_MAX / 4)
         return NULL;
-    const size_t whole = header_size() + size + BLOCK_SLACK;
+    const size_t whole = CACHED_BLOCK_HEADER + size + BLOCK_SLACK;
     struct cached_block *b = mem_new_aligned(c->alloc, whole, LINE);
     if (!b)
         return NULL;
@@ -215,7 +207,7 @@ void cache_insert(struct cache *c, cache_place *place, struct cached_block *b)
 void cache_drop(struct cache *c, cache_place *places, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        if (!atomic_load_explicit(&places[i], memory_order_relaxed))
+        if (!atomic_load_explicit(&places[i], memory_order_acquire))
             continue;
         mutex_lock(&c->mutex);
         struct cached_block *b = atomic_load(&places[i]);

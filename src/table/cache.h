@@ -34,12 +34,18 @@ struct cached_block {
     size_t whole;            /* bytes of this allocation                       */
     struct cache *cache;
     _Atomic(struct cached_block *) *place;
-    struct cached_block *older, *newer; /* queue; guarded by cache->mutex */
-    struct retired retired;
+    union { /* in the queue, or waiting to be freed; never both */
+        struct {
+            struct cached_block *older, *newer; /* guarded by cache->mutex */
+        };
+        struct retired retired;
+    };
     /* the payload follows, 64-byte aligned */
 };
 
 typedef _Atomic(struct cached_block *) cache_place;
+
+enum { CACHED_BLOCK_HEADER = 128 }; /* the payload's distance from the start: two cache lines */
 
 /* `capacity` in bytes, block headers included; 0: nothing is kept. `epoch` outlives it. NULL:
  * memory is out. */
@@ -55,14 +61,22 @@ size_t cache_capacity(const struct cache *c);
 /* A block that owns room for `size` payload bytes and BLOCK_SLACK behind them (zeroed), pinned once
  * by the caller, in no place yet. NULL: memory is out. */
 struct cached_block *cached_block_new(struct cache *c, size_t size);
-uint8_t *cached_block_payload(struct cached_block *b);
+static inline uint8_t *cached_block_payload(struct cached_block *b)
+{
+    return (uint8_t *)b + CACHED_BLOCK_HEADER;
+}
 
 /* The block hanging at `place`, or NULL. Inside an epoch; valid until it is left. Marks it visited.
  */
 static inline struct cached_block *cache_peek(cache_place *place)
 {
     struct cached_block *b = atomic_load_explicit(place, memory_order_seq_cst);
-    if (b && !atomic_load_explicit(&b->visited, memory_order_relaxed))
+    if (!b)
+        return NULL;
+    /* Its header, tags and offsets are on their way at once, not one after the other. */
+    __builtin_prefetch((const uint8_t *)b + CACHED_BLOCK_HEADER);
+    __builtin_prefetch((const uint8_t *)b + CACHED_BLOCK_HEADER + 64);
+    if (!atomic_load_explicit(&b->visited, memory_order_relaxed))
         atomic_store_explicit(&b->visited, 1, memory_order_relaxed);
     return b;
 }

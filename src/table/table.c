@@ -99,9 +99,29 @@ bool table_locate(const struct table *t, struct slice key, uint32_t *block)
     return *block < index_count(l->index);
 }
 
-/* ---- the filter ---- */
+/* ---- steps ---- */
 
-static const struct extent nowhere = {0, 0};
+void table_step_told(struct op *op, const struct table *t, const struct table_loaded *l,
+                     const struct table_read *how, tamiz_step_kind kind, const char *text,
+                     int64_t block, uint64_t size, uint64_t nanoseconds)
+{
+    struct extent e = {0, 0};
+    if (block != TABLE_NO_BLOCK)
+        e = index_extent(l->index, (uint32_t)block);
+    op_step(op, &(const tamiz_step_info){
+                    .kind = kind,
+                    .level = how->level,
+                    .table = t->number,
+                    .text = text,
+                    .filter = l->filter_name,
+                    .expected_fpr = l->filter.family ? l->filter.expected_fpr : 0,
+                    .offset = e.offset,
+                    .size = size ? size : e.size,
+                    .nanoseconds = nanoseconds,
+                });
+}
+
+/* ---- the filter ---- */
 
 /* The key turned out not to be in the table, whatever the filter said: its share of the theory. */
 static void count_absent(struct op *op, const struct table_loaded *l, const struct table_read *how)
@@ -112,13 +132,15 @@ static void count_absent(struct op *op, const struct table_loaded *l, const stru
 static enum table_verdict ask(struct op *op, const struct table *t, const struct table_loaded *l,
                               const struct lookup *lookup, const struct table_read *how)
 {
-    if (!l->filter.family) {
-        table_step(op, t, l, how, TAMIZ_STEP_NO_FILTER, l->filter_missing, nowhere, 0);
+    if (!table_asks(t, l)) {
+        table_step(op, t, l, how, TAMIZ_STEP_NO_FILTER,
+                   l->filter.family ? "it denied a key that is there" : l->filter_missing,
+                   TABLE_NO_BLOCK, 0, 0);
         return TABLE_NO_FILTER;
     }
     const bool maybe = l->filter.family->may_contain(&l->filter, lookup->hash);
     table_step(op, t, l, how, maybe ? TAMIZ_STEP_FILTER_MAYBE : TAMIZ_STEP_FILTER_NEGATIVE, "",
-               nowhere, 0);
+               TABLE_NO_BLOCK, 0, 0);
     if (maybe)
         return TABLE_MAYBE;
     count_absent(op, l, how);
@@ -134,6 +156,29 @@ tamiz_status table_ask(struct op *op, struct table *t, const struct lookup *look
     if (st == TAMIZ_OK)
         *verdict = ask(op, t, l, lookup, how);
     return st;
+}
+
+enum table_verdict table_peek(const struct table *t, const struct lookup *lookup)
+{
+    const struct table_loaded *l = table_loaded_of(t);
+    if (!table_asks(t, l))
+        return TABLE_NO_FILTER;
+    return l->filter.family->may_contain(&l->filter, lookup->hash) ? TABLE_MAYBE : TABLE_NO;
+}
+
+struct table_tally *table_tally(struct table *t)
+{
+    return &t->tally;
+}
+
+void table_quarantine(struct table *t)
+{
+    atomic_store_explicit(&t->quarantined, true, memory_order_relaxed);
+}
+
+bool table_is_quarantined(const struct table *t)
+{
+    return atomic_load_explicit(&t->quarantined, memory_order_relaxed);
 }
 
 void table_prefetch(const struct table *t, const struct lookup *lookup)
@@ -249,24 +294,23 @@ static tamiz_status search(struct op *op, const struct table *t, const struct ta
                            uint32_t number, const struct block *b, uint64_t *stamp,
                            struct slice *value)
 {
-    const struct extent at = index_extent(l->index, number);
     const tamiz_status st = block_find(b, lookup, stamp, value);
     if (st == TAMIZ_OK) {
         const bool put = stamp_kind(*stamp) != KIND_DELETE;
         if (judged)
             judge(op, l, how, true);
-        table_step(op, t, l, how, put ? TAMIZ_STEP_FOUND : TAMIZ_STEP_TOMBSTONE, "",
-                   (struct extent){at.offset, value->size}, 0);
+        table_step(op, t, l, how, put ? TAMIZ_STEP_FOUND : TAMIZ_STEP_TOMBSTONE, "", number,
+                   value->size, 0);
         return st;
     }
     if (st != TAMIZ_NOT_FOUND)
         return op_fail(op, st, "%s: block at offset %llu: expected whole entries, found damage",
-                       t->path, (ull)at.offset);
+                       t->path, (ull)index_extent(l->index, number).offset);
     const bool known = knows(l, b, lookup);
     if (judged)
         judge(op, l, how, known);
     table_step(op, t, l, how, TAMIZ_STEP_ABSENT_IN_BLOCK,
-               known ? "it has only versions newer than this read sees" : "", at, 0);
+               known ? "it has only versions newer than this read sees" : "", number, 0, 0);
     return st;
 }
 
@@ -282,7 +326,7 @@ tamiz_status table_get_begin(struct op *op, struct table *t, const struct lookup
     tamiz_status st = loaded(op, t, &l);
     if (st)
         return st;
-    bool judged = how->asked && l->filter.family;
+    bool judged = how->asked && table_asks(t, l);
     if (how->use_filter && !how->asked) {
         const enum table_verdict verdict = ask(op, t, l, lookup, how);
         if (verdict == TABLE_NO)
@@ -292,16 +336,15 @@ tamiz_status table_get_begin(struct op *op, struct table *t, const struct lookup
     const uint32_t number = index_find(l->index, lookup->key);
     if (number == index_count(l->index)) {
         table_step(op, t, l, how, TAMIZ_STEP_INDEX, "no block: the key is above the last fence",
-                   nowhere, 0);
+                   TABLE_NO_BLOCK, 0, 0);
         if (judged)
             judge(op, l, how, false);
         return TAMIZ_NOT_FOUND;
     }
-    const struct extent at = index_extent(l->index, number);
-    table_step(op, t, l, how, TAMIZ_STEP_INDEX, "", at, 0);
+    table_step(op, t, l, how, TAMIZ_STEP_INDEX, "", number, 0, 0);
     const struct cached_block *b = cache_peek(&l->places[number]);
     if (b) {
-        table_step(op, t, l, how, TAMIZ_STEP_BLOCK_CACHED, "", at, 0);
+        table_step(op, t, l, how, TAMIZ_STEP_BLOCK_CACHED, "", number, 0, 0);
         return search(op, t, l, lookup, how, judged, number, &b->block, stamp, value);
     }
     struct block_load load;
@@ -317,7 +360,8 @@ tamiz_status table_get_begin(struct op *op, struct table *t, const struct lookup
         return wait->starved ? TAMIZ_OK : st;
     }
     *wait = (struct table_wait){
-        .request = {file, at.offset, load.bytes, (size_t)extent_whole(at), TAMIZ_OK},
+        .request = {file, load.extent.offset, load.bytes, (size_t)extent_whole(load.extent),
+                    TAMIZ_OK},
         .table = t,
         .lookup = lookup,
         .how = *how,
@@ -348,8 +392,8 @@ tamiz_status table_get_end(struct op *op, struct table_wait *wait, uint64_t *sta
                        t->path, (ull)at.offset, wait->request.size);
     }
     counter_add(&table_level(op, &wait->how)->device_read_bytes, wait->request.size);
-    table_step(op, t, l, &wait->how, TAMIZ_STEP_BLOCK_DEVICE, "",
-               (struct extent){at.offset, wait->request.size}, wait->nanoseconds);
+    table_step(op, t, l, &wait->how, TAMIZ_STEP_BLOCK_DEVICE, "", wait->block, wait->request.size,
+               wait->nanoseconds);
     TRY(block_load_end(op, t, l, &load, &b));
     if (wait->how.fill_cache)
         cache_insert(t->world->cache, &l->places[wait->block], b);

@@ -64,6 +64,22 @@ enum table_verdict { TABLE_NO, TABLE_MAYBE, TABLE_NO_FILTER };
 tamiz_status table_ask(struct op *op, struct table *t, const struct lookup *lookup,
                        const struct table_read *how, enum table_verdict *verdict);
 
+/* The same with nothing loaded and nothing counted, of a loaded table. */
+enum table_verdict table_peek(const struct table *t, const struct lookup *lookup);
+
+/* What the filter of a table was found to say, of the distinct keys of sampled reads. Of counters:
+ * written under the ledger's mutex. */
+struct table_tally {
+    counter negatives, false_positives, true_positives;
+    counter drifted; /* the rate has left what the filter promises, and that was told */
+};
+struct table_tally *table_tally(struct table *t);
+
+/* The filter was caught denying a member: it is not asked any more until the table is opened anew.
+ */
+void table_quarantine(struct table *t);
+bool table_is_quarantined(const struct table *t);
+
 bool table_is_loaded(const struct table *t);
 /* Which data block could have the key, from memory. false: none, or the table is not loaded. */
 bool table_locate(const struct table *t, struct slice key, uint32_t *block);

@@ -37,6 +37,8 @@ struct table {
     char *path;
     struct pooled_file file; /* acquired for each read of the device */
     struct mutex loading;    /* held by who loads */
+    struct table_tally tally;
+    _Atomic bool quarantined; /* the filter */
 };
 
 /* The file is opened where it is not: table_load.c. Owned by the caller on success. */
@@ -46,6 +48,12 @@ void table_loaded_close(const struct table *t, struct table_loaded *l);
 static inline struct table_loaded *table_loaded_of(const struct table *t)
 {
     return atomic_load_explicit(&t->loaded, memory_order_acquire);
+}
+
+/* Is there a filter to ask? */
+static inline bool table_asks(const struct table *t, const struct table_loaded *l)
+{
+    return l->filter.family && !atomic_load_explicit(&t->quarantined, memory_order_relaxed);
 }
 
 /* One block on its way into memory. */
@@ -66,22 +74,22 @@ tamiz_status block_load_end(struct op *op, struct table *t, struct table_loaded 
                             struct block_load *load, struct cached_block **block);
 void block_load_abandon(struct table *t, struct block_load *load);
 
-/* A step of a read of this table, counted and told. */
+/* A step of a read of this table, counted and, where somebody listens, told: with the place of
+ * `block` (TABLE_NO_BLOCK: of none) and `size` bytes (0: the block's). */
+enum { TABLE_NO_BLOCK = -1 };
+void table_step_told(struct op *op, const struct table *t, const struct table_loaded *l,
+                     const struct table_read *how, tamiz_step_kind kind, const char *text,
+                     int64_t block, uint64_t size, uint64_t nanoseconds);
+
 static inline void table_step(struct op *op, const struct table *t, const struct table_loaded *l,
                               const struct table_read *how, tamiz_step_kind kind, const char *text,
-                              struct extent extent, uint64_t nanoseconds)
+                              int64_t block, uint64_t size, uint64_t nanoseconds)
 {
-    op_step(op, &(const tamiz_step_info){
-                    .kind = kind,
-                    .level = how->level,
-                    .table = t->number,
-                    .text = text,
-                    .filter = l->filter_name,
-                    .expected_fpr = l->filter.family ? l->filter.expected_fpr : 0,
-                    .offset = extent.offset,
-                    .size = extent.size,
-                    .nanoseconds = nanoseconds,
-                });
+    /* What the story needs is not even looked at where nobody listens. */
+    if (__builtin_expect(op->trace != NULL, 0))
+        table_step_told(op, t, l, how, kind, text, block, size, nanoseconds);
+    else
+        op_step(op, &(const tamiz_step_info){.kind = kind, .level = how->level});
 }
 
 static inline struct level_counters *table_level(struct op *op, const struct table_read *how)

@@ -69,13 +69,9 @@ char *filename_path(const struct alloc *alloc, const char *directory, enum file_
 {
     char name[FILE_NAME_MAX];
     filename_format(kind, number, name);
-    const size_t at = strlen(directory), size = at + 1 + strlen(name) + 1;
-    /* mem_free_text frees what mem_text made: exactly strlen + 1 bytes. */
+    const size_t size = strlen(directory) + 1 + strlen(name) + 1;
     char *path = mem_new(alloc, size);
-    if (path) {
-        memcpy(path, directory, at);
-        path[at] = '/';
-        memcpy(path + at + 1, name, size - at - 1);
-    }
+    if (path)
+        (void)snprintf(path, size, "%s/%s", directory, name);
     return path;
 }

@@ -82,9 +82,11 @@ static int place_order(const void *a, const void *b)
     return place_compare(*x, *y);
 }
 
+/* Asked of every table of a version, and mostly answered by the ends. */
 static bool is_among(const uint64_t *numbers, size_t n, uint64_t number)
 {
-    return n && bsearch(&number, numbers, n, sizeof number, number_order) != NULL;
+    return n && number >= numbers[0] && number <= numbers[n - 1] &&
+           bsearch(&number, numbers, n, sizeof number, number_order) != NULL;
 }
 
 static tamiz_status refuse_repeats(struct op *op, const uint64_t *numbers, size_t n,
@@ -197,6 +199,16 @@ static bool same_run(const struct table_meta *a, const struct table_meta *b)
     return a->level == b->level && a->run == b->run;
 }
 
+/* The same run in an earlier version, or NULL. */
+static const struct run *same_run_of(const struct version *base, const struct table_meta *t)
+{
+    for (uint32_t i = 0; base && i < base->run_count; i++) {
+        if (base->runs[i].level == t->level && base->runs[i].id == t->run)
+            return &base->runs[i];
+    }
+    return NULL;
+}
+
 /* The next table in order. `unlike_base`: it or its neighbour is new, so that the two have to be
  * compared. */
 static tamiz_status version_add(struct op *op, struct version *v, struct table_meta *t,
@@ -237,7 +249,9 @@ static tamiz_status merge_tables(struct op *op, struct version *v, const struct 
                            kept->number);
         bool after_new = false;
         for (; a < c->added_count && (!kept || place_compare(c->added[a], kept) < 0); a++) {
-            TRY(version_add(op, v, c->added[a], slice_prefix8(c->added[a]->largest, 0), true));
+            const struct run *was = same_run_of(base, c->added[a]);
+            const size_t skip = was ? was->prefix.size : 0;
+            TRY(version_add(op, v, c->added[a], slice_prefix8(c->added[a]->largest, skip), true));
             after_new = true;
         }
         if (kept)
@@ -259,8 +273,22 @@ static tamiz_status refuse_unknown(struct op *op, const struct version *base,
     return TAMIZ_OK;
 }
 
+/* What all keys of the run begin with. Where that is as it was in `base`, so are the words that
+ * were taken over from there, and those of new tables were made to fit. */
+static void run_find_prefix(struct run *run, const struct version *base)
+{
+    const struct slice first = run->tables[0]->smallest;
+    const struct run *was = same_run_of(base, run->tables[0]);
+    run->prefix =
+        slice_of(first.data, slice_common_prefix(first, run->tables[run->count - 1]->largest));
+    if (was && was->prefix.size == run->prefix.size)
+        return;
+    for (uint32_t i = 0; i < run->count; i++)
+        run->largest8[i] = slice_prefix8(run->tables[i]->largest, run->prefix.size);
+}
+
 /* Cuts the array of tables into runs, and counts. */
-static tamiz_status cut_runs(struct op *op, struct version *v)
+static tamiz_status cut_runs(struct op *op, struct version *v, const struct version *base)
 {
     uint32_t runs = 0;
     for (uint32_t i = 0; i < v->table_count; i++)
@@ -273,9 +301,10 @@ static tamiz_status cut_runs(struct op *op, struct version *v)
         const struct table_meta *t = v->tables[i];
         if (i == 0 || !same_run(v->tables[i - 1], t)) {
             run = &v->runs[v->run_count++];
-            *run = (struct run){
-                t->level, t->run, 0, v->tables + i, v->largest8 + i, 0,
-            };
+            *run = (struct run){.level = t->level,
+                                .id = t->run,
+                                .tables = v->tables + i,
+                                .largest8 = v->largest8 + i};
             v->level_runs[t->level]++;
         }
         run->count++;
@@ -283,6 +312,8 @@ static tamiz_status cut_runs(struct op *op, struct version *v)
         v->level_tables[t->level]++;
         v->level_bytes[t->level] += t->file_size;
     }
+    for (uint32_t i = 0; i < v->run_count; i++)
+        run_find_prefix(&v->runs[i], base);
     return TAMIZ_OK;
 }
 
@@ -302,7 +333,7 @@ tamiz_status version_apply(struct op *op, const struct alloc *alloc, const struc
     TRY(merge_tables(op, v, base, &c));
     if (c.removed_found != c.removed_count)
         TRY(refuse_unknown(op, base, &c));
-    TRY(cut_runs(op, v));
+    TRY(cut_runs(op, v, base));
     *result = v;
     v = NULL;
 done:
@@ -326,15 +357,15 @@ static uint32_t first_not_below(const uint64_t *words, uint32_t from, uint32_t c
     return (uint32_t)(at - words) + (left && *at < word);
 }
 
-uint32_t run_lower_bound(const struct run *run, struct slice key, uint64_t key8)
+/* Of keys that begin as all of the run do, `word` is what comes behind that. Words alike decide
+ * nothing: there the keys themselves are searched. */
+static uint32_t lower_bound(const struct run *run, struct slice key, uint64_t word)
 {
-    uint32_t low = first_not_below(run->largest8, 0, run->count, key8);
-    /* Words alike decide nothing (keys with a long common beginning): there the keys themselves
-     * are searched. */
-    if (low == run->count || run->largest8[low] != key8)
+    uint32_t low = first_not_below(run->largest8, 0, run->count, word);
+    if (low == run->count || run->largest8[low] != word)
         return low;
     uint32_t high =
-        key8 == UINT64_MAX ? run->count : first_not_below(run->largest8, low, run->count, key8 + 1);
+        word == UINT64_MAX ? run->count : first_not_below(run->largest8, low, run->count, word + 1);
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
         if (slice_compare(run->tables[middle]->largest, key) < 0)
@@ -343,6 +374,15 @@ uint32_t run_lower_bound(const struct run *run, struct slice key, uint64_t key8)
             high = middle;
     }
     return low;
+}
+
+uint32_t run_lower_bound(const struct run *run, struct slice key, uint64_t key8)
+{
+    if (run->prefix.size == 0)
+        return lower_bound(run, key, key8);
+    if (slice_has_prefix(key, run->prefix))
+        return lower_bound(run, key, slice_prefix8(key, run->prefix.size));
+    return slice_compare(key, run->prefix) < 0 ? 0 : run->count;
 }
 
 struct table_meta *run_find(const struct run *run, struct slice key, uint64_t key8)

@@ -29,10 +29,11 @@ struct run {
     uint32_t level;
     uint64_t id;
     uint32_t count;
-    /* In key order; and the first 8 bytes of each table's largest key, big-endian, which are
-     * searched first. Both borrowed from the version. */
+    /* In key order; and of each table's largest key the 8 bytes behind what all keys of the run
+     * begin with, big-endian, which are searched first. Both borrowed from the version. */
     struct table_meta **tables;
     uint64_t *largest8;
+    struct slice prefix; /* that beginning; borrowed from the first table */
     uint64_t bytes;
 };
 

@@ -161,7 +161,7 @@ static tamiz_status merge(struct world *w, const struct alloc *alloc, bool botto
                                        .alloc = alloc,
                                        .directory = "d",
                                        .build = {.block_bytes = 256,
-                                                 .filter = {"blocked", 10, 0},
+                                                 .filter = {"blocked", 10, 0, NULL},
                                                  .codec = CODEC_NONE,
                                                  .purpose = IO_COMPACTION},
                                        .table_bytes = bytes,

@@ -15,6 +15,7 @@ struct fuzz {
     struct counters count;
     tamiz_env *env;
     struct epoch epoch;
+    struct file_pool files;
     struct table_world world;
 };
 
@@ -84,12 +85,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memset(&f, 0, sizeof f);
     op_init(&f.op, &alloc_libc, &f.count);
     f.env = tamiz_env_memory_new();
-    if (!f.env || epoch_init(&f.op, &f.epoch, &alloc_libc) != TAMIZ_OK)
+    if (!f.env || epoch_init(&f.op, &f.epoch, &alloc_libc) != TAMIZ_OK ||
+        file_pool_init(&f.op, &f.files, f.env, 4) != TAMIZ_OK)
         return 0;
     struct cache *cache = cache_new(&alloc_libc, &f.epoch, 1 << 16);
     uint8_t *copy = mem_new(&alloc_libc, size);
-    f.world = (struct table_world){
-        .env = f.env, .alloc = &alloc_libc, .epoch = &f.epoch, .cache = cache, .verify = true};
+    f.world = (struct table_world){.env = f.env,
+                                   .files = &f.files,
+                                   .alloc = &alloc_libc,
+                                   .epoch = &f.epoch,
+                                   .cache = cache,
+                                   .verify = true};
     if (cache && copy) {
         use(&f, data, size);
         if (size)
@@ -100,6 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     mem_free(&alloc_libc, copy, size);
     cache_free(cache);
     epoch_free(&f.epoch);
+    file_pool_free(&f.files);
     tamiz_env_memory_free(f.env);
     return 0;
 }

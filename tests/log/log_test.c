@@ -5,11 +5,12 @@
  */
 #include "log/log.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
-#include "log/fail_env.h"
 #include "log/log_image.h"
 #include "support/test.h"
+#include "tamiz/env_sim.h"
 
 /* ---- helpers ---- */
 
@@ -442,8 +443,8 @@ static void a_newer_format_and_another_kind_are_refused_by_name(void **state)
 
 struct failing {
     struct test_op t;
-    tamiz_env *memory;
-    struct fail_env fail;
+    tamiz_env_sim *sim;
+    const tamiz_env *env; /* of sim */
     struct log_writer w;
 };
 
@@ -451,52 +452,70 @@ static void failing_start(struct failing *f, uint64_t allocate_step)
 {
     const struct log_header header = journal_header(LOG_WAL);
     test_op_init(&f->t);
-    f->memory = tamiz_env_memory_new();
-    assert_non_null(f->memory);
-    fail_env_init(&f->fail, f->memory);
-    assert_status(&f->t.op, env_make_directory(&f->t.op, f->memory, "d"), TAMIZ_OK);
-    assert_status(&f->t.op,
-                  log_create(&f->t.op, &f->fail.env, &alloc_libc, "d/log", IO_LOG, &header,
-                             allocate_step, &f->w),
-                  TAMIZ_OK);
+    f->sim = tamiz_env_sim_new(1);
+    assert_non_null(f->sim);
+    f->env = tamiz_env_sim_env(f->sim);
+    struct op *op = &f->t.op;
+    assert_status(op, env_make_directory(op, f->env, "d"), TAMIZ_OK);
+    assert_status(
+        op, log_create(op, f->env, &alloc_libc, "d/log", IO_LOG, &header, allocate_step, &f->w),
+        TAMIZ_OK);
+}
+
+static void failing_free(struct failing *f)
+{
+    assert_status(&f->t.op, log_close(&f->t.op, &f->w), TAMIZ_OK);
+    tamiz_env_sim_free(f->sim);
+}
+
+/* The nth call of a kind from now on fails. `argument`: bytes that a short write does. */
+static void fault(struct failing *f, tamiz_sim_call call, tamiz_sim_effect effect, uint64_t nth,
+                  int error, uint64_t argument)
+{
+    tamiz_sim_fault what = TAMIZ_SIM_FAULT_INIT;
+    what.call = call;
+    what.effect = effect;
+    what.nth = nth;
+    what.error = error;
+    what.argument = argument;
+    assert_true(tamiz_env_sim_fault(f->sim, &what));
 }
 
 static uint64_t failing_size(struct failing *f)
 {
     bool exists;
     tamiz_file_info info;
-    assert_status(&f->t.op, env_path_info(&f->t.op, f->memory, "d/log", &exists, &info), TAMIZ_OK);
+    assert_status(&f->t.op, env_path_info(&f->t.op, f->env, "d/log", &exists, &info), TAMIZ_OK);
     return exists ? info.size : UINT64_MAX;
 }
 
 static void R11_after_a_failed_write_nothing_is_written_and_the_rest_of_it_is_cut(void **state)
 {
     (void)state;
-    static const int errors[] = {-EIO, -ENOSPC};
+    static const int errors[] = {EIO, ENOSPC};
     for (int i = 0; i < 2; i++) {
-        for (size_t part = 0; part < 48; part += 5) {
+        for (uint64_t part = 1; part < 48; part += 5) {
             struct failing f;
             failing_start(&f, 0);
             struct op *op = &f.t.op;
             const struct slice body = slice_of_text("a write of 21 bytes..");
             assert_status(op, log_append(op, &f.w, &body, 1), TAMIZ_OK);
             const uint64_t end = f.w.end;
-            fail_at(&f.fail, FAIL_WRITE, 1, errors[i]);
-            f.fail.short_write = part;
+            fault(&f, TAMIZ_SIM_WRITE, TAMIZ_SIM_SHORT, 1, errors[i], part);
             assert_status(op, log_append(op, &f.w, &body, 1), i ? TAMIZ_NO_SPACE : TAMIZ_IO_ERROR);
             op_forgive(op);
-            fail_at(&f.fail, FAIL_ANY, 0, 0);
-            assert_true(f.w.broken && f.w.end == end);
+            assert_true(f.w.broken && f.w.end == end && failing_size(&f) == end + part);
+            const uint64_t calls = tamiz_env_sim_calls(f.sim, TAMIZ_SIM_CHANGE);
             assert_status(op, log_append(op, &f.w, &body, 1), TAMIZ_READ_ONLY);
             op_forgive(op);
             assert_status(op, log_sync(op, &f.w), TAMIZ_READ_ONLY);
             op_forgive(op);
             assert_status(op, log_seal(op, &f.w), TAMIZ_READ_ONLY);
             op_forgive(op);
-            assert_true(f.fail.seen == 0); /* not even tried */
+            assert_int_equal(tamiz_env_sim_calls(f.sim, TAMIZ_SIM_CHANGE), calls);
             assert_status(op, log_close(op, &f.w), TAMIZ_OK);
             assert_int_equal(failing_size(&f), end);
-            tamiz_env_memory_free(f.memory);
+            failing_free(&f);
         }
     }
 }
@@ -512,14 +531,16 @@ static void R12_a_failed_sync_is_final_and_durable_stays_what_it_was(void **stat
     assert_status(op, log_sync(op, &f.w), TAMIZ_OK);
     const uint64_t durable = f.w.durable;
     assert_status(op, log_append(op, &f.w, &body, 1), TAMIZ_OK);
-    fail_at(&f.fail, FAIL_SYNC, 1, -EIO);
+    fault(&f, TAMIZ_SIM_FSYNC, TAMIZ_SIM_LOSE, 1, EIO, 0);
     assert_status(op, log_sync(op, &f.w), TAMIZ_IO_ERROR);
     op_forgive(op);
+    /* This disk would say OK to a second sync, and have nothing. */
+    const uint64_t calls = tamiz_env_sim_calls(f.sim, TAMIZ_SIM_FSYNC);
     assert_status(op, log_sync(op, &f.w), TAMIZ_READ_ONLY);
-    assert_true(f.w.broken && f.w.durable == durable && f.fail.seen == 1);
     op_forgive(op);
-    assert_status(op, log_close(op, &f.w), TAMIZ_OK);
-    tamiz_env_memory_free(f.memory);
+    assert_true(f.w.broken && f.w.durable == durable);
+    assert_int_equal(tamiz_env_sim_calls(f.sim, TAMIZ_SIM_FSYNC), calls);
+    failing_free(&f);
 }
 
 static void a_sync_with_nothing_new_asks_the_system_for_nothing(void **state)
@@ -527,30 +548,27 @@ static void a_sync_with_nothing_new_asks_the_system_for_nothing(void **state)
     (void)state;
     struct failing f;
     failing_start(&f, 0);
-    fail_at(&f.fail, FAIL_SYNC, 0, 0);
+    const uint64_t calls = tamiz_env_sim_calls(f.sim, TAMIZ_SIM_ANY);
     assert_status(&f.t.op, log_sync(&f.t.op, &f.w), TAMIZ_OK);
-    assert_int_equal(f.fail.seen, 0);
-    assert_status(&f.t.op, log_close(&f.t.op, &f.w), TAMIZ_OK);
-    tamiz_env_memory_free(f.memory);
+    assert_int_equal(tamiz_env_sim_calls(f.sim, TAMIZ_SIM_ANY), calls);
+    failing_free(&f);
 }
 
 static void creating_a_log_leaves_no_file_where_any_call_fails(void **state)
 {
     (void)state;
     const struct log_header header = journal_header(LOG_WAL);
-    for (int nth = 1; nth <= 3; nth++) {
+    for (uint64_t nth = 1; nth <= 3; nth++) {
         struct failing f;
         failing_start(&f, 0);
         struct op *op = &f.t.op;
         assert_status(op, log_close(op, &f.w), TAMIZ_OK);
-        assert_status(op, env_remove(op, f.memory, "d/log"), TAMIZ_OK);
-        fail_at(&f.fail, FAIL_OPEN | FAIL_WRITE | FAIL_SYNC, nth, -ENOSPC);
-        assert_status(op,
-                      log_create(op, &f.fail.env, &alloc_libc, "d/log", IO_LOG, &header, 0, &f.w),
+        assert_status(op, env_remove(op, f.env, "d/log"), TAMIZ_OK);
+        fault(&f, TAMIZ_SIM_CHANGE, TAMIZ_SIM_FAIL, nth, ENOSPC, 0);
+        assert_status(op, log_create(op, f.env, &alloc_libc, "d/log", IO_LOG, &header, 0, &f.w),
                       TAMIZ_NO_SPACE);
         assert_true(f.w.file == NULL && failing_size(&f) == UINT64_MAX);
-        assert_status(op, log_close(op, &f.w), TAMIZ_OK); /* of an empty writer */
-        tamiz_env_memory_free(f.memory);
+        failing_free(&f); /* closes an empty writer */
     }
 }
 
@@ -561,21 +579,62 @@ static void preallocation_keeps_the_size_honest_and_a_refusal_only_ends_it(void 
     failing_start(&f, 4096);
     struct op *op = &f.t.op;
     const struct slice body = slice_of_text("some bytes");
-    fail_at(&f.fail, FAIL_ALLOCATE, 0, 0);
     for (int i = 0; i < 200; i++)
         assert_status(op, log_append(op, &f.w, &body, 1), TAMIZ_OK);
     assert_true(f.w.allocated >= f.w.end && f.w.allocated % 4096 == 0);
-    assert_true(f.fail.seen <= 3);
+    const uint64_t calls = tamiz_env_sim_calls(f.sim, TAMIZ_SIM_ALLOCATE);
+    assert_true(calls >= 2 && calls <= 3);
     assert_int_equal(failing_size(&f), f.w.end);
-    fail_at(&f.fail, FAIL_ALLOCATE, 1, -ENOSPC);
-    f.fail.sticky = true;
+    fault(&f, TAMIZ_SIM_ALLOCATE, TAMIZ_SIM_FAIL, 1, ENOSPC, 0);
     for (int i = 0; i < 500; i++)
         assert_status(op, log_append(op, &f.w, &body, 1), TAMIZ_OK);
-    assert_true(op->status == TAMIZ_OK && f.fail.fired == 1 && !f.w.broken);
+    assert_true(op->status == TAMIZ_OK && !f.w.broken);
+    assert_int_equal(tamiz_env_sim_calls(f.sim, TAMIZ_SIM_ALLOCATE), calls + 1);
     const uint64_t end = f.w.end;
     assert_status(op, log_close(op, &f.w), TAMIZ_OK);
     assert_int_equal(failing_size(&f), end);
-    tamiz_env_memory_free(f.memory);
+    failing_free(&f);
+}
+
+/* A log on a machine that loses power while it is written, each of many ways: what was synced is
+ * there, in order, and what comes behind it is a beginning of the rest. */
+static void R09_a_power_cut_of_any_kind_leaves_a_beginning_of_the_log(void **state)
+{
+    (void)state;
+    struct failing f;
+    failing_start(&f, 4096);
+    struct op *op = &f.t.op;
+    uint8_t body[700];
+    for (uint8_t i = 1; i <= 40; i++) {
+        memset(body, i, sizeof body);
+        const struct slice piece = slice_of(body, (size_t)i * 17);
+        assert_status(op, log_append(op, &f.w, &piece, 1), TAMIZ_OK);
+        if (i == 20)
+            assert_status(op, log_sync(op, &f.w), TAMIZ_OK);
+    }
+    assert_status(op, env_sync_directory(op, f.env, "d"), TAMIZ_OK);
+    uint64_t most = 0;
+    for (uint64_t n = 0; n < 300; n++) {
+        tamiz_env_sim *image = tamiz_env_sim_copy(f.sim);
+        struct buf bytes = buf_init(&alloc_libc);
+        assert_non_null(image);
+        tamiz_env_sim_crash(image, (tamiz_sim_crash)(n % 6), "log", n * 37);
+        assert_status(op,
+                      env_read_file(op, tamiz_env_sim_env(image), "d/log", IO_LOG, 1 << 20, &bytes),
+                      TAMIZ_OK);
+        const struct seen seen = image_read_buf(&bytes, env_boot_id(tamiz_env_sim_env(image)));
+        assert_int_equal(seen.status, TAMIZ_NOT_FOUND);
+        assert_true(seen.records >= 20 && seen.records <= 40);
+        uint64_t want = 0;
+        for (uint64_t i = 1; i <= seen.records; i++)
+            want += i * 17;
+        assert_int_equal(seen.bytes, want);
+        most = seen.records > most ? seen.records : most;
+        buf_free(&bytes);
+        tamiz_env_sim_free(image);
+    }
+    assert_int_equal(most, 40);
+    failing_free(&f);
 }
 
 /* ---- crafted files ---- */
@@ -719,6 +778,7 @@ int main(void)
         cmocka_unit_test(a_sync_with_nothing_new_asks_the_system_for_nothing),
         cmocka_unit_test(creating_a_log_leaves_no_file_where_any_call_fails),
         cmocka_unit_test(preallocation_keeps_the_size_honest_and_a_refusal_only_ends_it),
+        cmocka_unit_test(R09_a_power_cut_of_any_kind_leaves_a_beginning_of_the_log),
         cmocka_unit_test(R22_crafted_fields_with_valid_checks_are_survived),
         cmocka_unit_test(R22_random_damage_with_repaired_checks_is_survived),
         cmocka_unit_test(heads_that_overlap_end_the_search_in_bounded_work),

@@ -211,6 +211,63 @@ static void any_order_of_adding_reads_like_a_sorted_array(void **state)
     free(model);
 }
 
+/* Enough for a root above inner nodes above leaves. `step` spreads what comes one after the other.
+ */
+static void deep_check(struct op *op, uint32_t keys, uint32_t step)
+{
+    struct memtable *m = memtable_new(&alloc_libc, (size_t)keys * 48);
+    for (uint32_t i = 0; i < keys; i++) {
+        char key[24];
+        const size_t size =
+            (size_t)snprintf(key, sizeof key, "%016u", (uint32_t)((uint64_t)i * step % keys));
+        add(op, m, slice_of(key, size), stamp_of(i + 1, KIND_PUT), slice_of(&i, 4));
+    }
+    struct iter *it = memtable_iter(op, m);
+    uint32_t n = 0;
+    for (iter_seek_first(it); it->valid; iter_next(it), n++) {
+        char key[24];
+        const size_t size = (size_t)snprintf(key, sizeof key, "%016u", n);
+        assert_true(slice_equal(it->key, slice_of(key, size)));
+        if (n % 7 == 0)
+            assert_true(seen(op, m, it->key, SEQ_MAX) == stamp_seq(it->stamp));
+    }
+    assert_int_equal(n, keys);
+    for (iter_seek_last(it); it->valid; iter_prev(it))
+        n--;
+    assert_int_equal(n, 0);
+    iter_close(it);
+    memtable_free(m);
+}
+
+static void a_large_one_is_in_order_however_it_was_filled(void **state)
+{
+    (void)state;
+    struct test_op t;
+    test_op_init(&t);
+    deep_check(&t.op, 150001, 1);      /* ascending */
+    deep_check(&t.op, 150001, 150000); /* descending */
+    deep_check(&t.op, 150001, 70003);  /* two ascending streams, in turns */
+    deep_check(&t.op, 150001, 92717);  /* all over */
+}
+
+static void many_versions_of_one_key_are_each_found(void **state)
+{
+    (void)state;
+    struct test_op t;
+    test_op_init(&t);
+    struct memtable *m = memtable_new(&alloc_libc, 1 << 20);
+    enum { TIMES = 5000 };
+    for (uint64_t seq = 1; seq <= TIMES; seq++) {
+        add_text(&t.op, m, "counter", 2 * seq, "x");
+        if (seq % 100 == 0)
+            add_text(&t.op, m, "counter behind", seq, "y");
+    }
+    for (uint64_t seq = 0; seq <= 2 * TIMES + 1; seq++)
+        assert_int_equal(seen(&t.op, m, slice_of_text("counter"), seq), seq / 2 * 2);
+    assert_int_equal(seen(&t.op, m, slice_of_text("counter behind"), SEQ_MAX), TIMES);
+    memtable_free(m);
+}
+
 static void an_empty_one_has_nothing_at_either_end(void **state)
 {
     (void)state;
@@ -321,6 +378,8 @@ int main(void)
         cmocka_unit_test(a_key_is_not_its_prefix_nor_itself_with_zeroes),
         cmocka_unit_test(the_longest_key_and_a_huge_value_come_back),
         cmocka_unit_test(any_order_of_adding_reads_like_a_sorted_array),
+        cmocka_unit_test(a_large_one_is_in_order_however_it_was_filled),
+        cmocka_unit_test(many_versions_of_one_key_are_each_found),
         cmocka_unit_test(an_empty_one_has_nothing_at_either_end),
         cmocka_unit_test(every_search_is_one_step_and_most_absent_keys_end_at_the_filter),
         cmocka_unit_test(a_filter_denies_no_member_however_small_it_is),

@@ -9,7 +9,7 @@
 #include "base/coding.h"
 #include "support/test.h"
 
-enum { WRITES = 30000, KEYS = 500, READERS = 3 };
+enum { WRITES = 60000, KEYS = 500, READERS = 3 };
 
 struct shared {
     struct memtable *memtable;

@@ -249,8 +249,8 @@ static void step_multi_get(struct run *r)
     const tamiz_read_options options = read_options(r, any_moment(r, &seq));
     const size_t n = below(r, MULTI_MAX + 1);
     int which[MULTI_MAX];
-    const void *keys[MULTI_MAX];
-    size_t key_sizes[MULTI_MAX], value_sizes[MULTI_MAX];
+    const void *keys[MULTI_MAX] = {0};
+    size_t key_sizes[MULTI_MAX] = {0}, value_sizes[MULTI_MAX];
     void *values[MULTI_MAX];
     tamiz_status statuses[MULTI_MAX];
     for (size_t i = 0; i < n; i++) {
@@ -569,11 +569,11 @@ static void step_reopen(struct run *r)
 
 static void step_compact(struct run *r)
 {
-    struct slice a = any_key(r);
+    struct slice a = any_key(r); /* which may stand where the next one will */
     uint8_t *from = key_copy(a);
+    a.data = from;
     const struct slice b = any_key(r);
     const bool swapped = slice_compare(a, b) > 0;
-    a.data = from;
     const struct slice low = swapped ? b : a, high = swapped ? a : b;
     const tamiz_status st = one_in(r, 3)
                                 ? tamiz_compact(r->db, NULL, 0, NULL, 0)
@@ -685,6 +685,21 @@ static void run_end(struct run *r)
     free(r->key);
 }
 
+/* What the store went through; a set that stays in its memtable would prove little. */
+static void run_tell(struct run *r, uint64_t last)
+{
+    tamiz_stats stats = TAMIZ_STATS_INIT;
+    CHECK(tamiz_stats_get(r->db, &stats) == TAMIZ_OK, "no statistics", NO_KEY);
+    int deepest = 0;
+    for (int i = 0; i < TAMIZ_LEVELS; i++)
+        deepest = stats.level[i].tables ? i : deepest;
+    print_message(
+        "model: set %s: %llu operations, %d keys, %llu versions; since the last open %llu "
+        "flushes, %llu compactions, deepest level %d\n",
+        r->set->name, (unsigned long long)last, r->model.count, (unsigned long long)r->model.seq,
+        (unsigned long long)stats.flushes, (unsigned long long)stats.compactions, deepest);
+}
+
 static void store_and_model_agree_at_every_step(void **state)
 {
     struct run run, *r = &run;
@@ -692,12 +707,11 @@ static void store_and_model_agree_at_every_step(void **state)
     const uint64_t last = r->steps / r->set->slowness;
     for (r->step = 0; r->step < last; r->step++)
         run_step(r);
+    run_tell(r, last);
     check_everything(r);
     step_reopen(r);
     CHECK(tamiz_compact(r->db, NULL, 0, NULL, 0) == TAMIZ_OK, "compact failed", NO_KEY);
     check_everything(r);
-    print_message("model: set %s: %llu operations, %d keys, %llu versions\n", r->set->name,
-                  (unsigned long long)last, r->model.count, (unsigned long long)r->model.seq);
     run_end(r);
 }
 

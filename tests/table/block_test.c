@@ -45,7 +45,8 @@ static void version_make(struct test_random *random, struct version *v, size_t v
     v->key_size = test_random_below(random, 9);
     for (size_t i = 0; i < v->key_size; i++)
         v->key[i] = (uint8_t)("ab\x00\xff"[test_random_below(random, 4)]);
-    v->stamp = stamp_of(test_random_below(random, 400), (enum kind)test_random_below(random, 2));
+    const uint64_t seq = test_random_below(random, 400);
+    v->stamp = stamp_of(seq, test_random_below(random, 2) ? KIND_PUT : KIND_DELETE);
     v->value_size = test_random_below(random, value_most + 1);
     memset(v->value, (int)test_random_below(random, 256), sizeof v->value);
 }

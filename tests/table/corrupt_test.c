@@ -188,6 +188,24 @@ static void a_block_of_another_place_or_table_is_noticed(void **state)
     setting_free(&s);
 }
 
+static void an_index_of_another_number_of_blocks_is_refused(void **state)
+{
+    (void)state;
+    struct setting s;
+    setting_make(&s, 79, "none", CODEC_NONE);
+    const struct extent e = repair_extent(s.bytes.data + s.bytes.size - TABLE_FOOTER_SIZE + 48);
+    struct reader r = reader_of(slice_of(s.bytes.data + e.offset, (size_t)e.size));
+    for (int i = 0; i < 5; i++)
+        (void)reader_varint(&r);
+    s.bytes.data[r.at - s.bytes.data] ^= 1; /* data blocks */
+    repair_table(&s.k.t.op, s.bytes.data, s.bytes.size, &alloc_libc);
+    kit_write_file(&s.k, "damaged.sst", s.bytes.data, s.bytes.size);
+    struct table *t = kit_table(&s.k, "damaged.sst");
+    assert_named(&s.k, table_load(&s.k.t.op, t));
+    table_free(t);
+    setting_free(&s);
+}
+
 /* ---- mutations behind the checksums ---- */
 
 struct limit {
@@ -295,6 +313,7 @@ int main(void)
         cmocka_unit_test(a_damaged_filter_is_told_once_counted_each_time_and_never_believed),
         cmocka_unit_test(a_filter_of_unknown_kind_or_newer_format_is_ignored),
         cmocka_unit_test(a_block_of_another_place_or_table_is_noticed),
+        cmocka_unit_test(an_index_of_another_number_of_blocks_is_refused),
         cmocka_unit_test(mutations_behind_the_checksums_stay_in_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

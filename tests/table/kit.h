@@ -53,8 +53,10 @@ static inline void version_make(struct test_random *random, struct version *v, u
 {
     memset(v, 0, sizeof *v);
     version_key(v, 2 * test_random_below(random, keys));
-    v->stamp = stamp_of(1 + test_random_below(random, KIT_SEQS),
-                        test_random_below(random, 5) ? KIND_PUT : KIND_DELETE);
+    /* One after the other: C does not say which argument is made first. */
+    const uint64_t seq = 1 + test_random_below(random, KIT_SEQS);
+    const bool put = test_random_below(random, 5) != 0;
+    v->stamp = stamp_of(seq, put ? KIND_PUT : KIND_DELETE);
     v->value_size = stamp_kind(v->stamp) ? test_random_below(random, sizeof v->value) : 0;
     for (size_t i = 0; i < v->value_size; i++)
         v->value[i] = (uint8_t)("abcd"[test_random_below(random, 4)]);

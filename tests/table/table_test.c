@@ -426,6 +426,74 @@ static void a_long_walk_reads_ahead(void **state)
     setting_free(&s);
 }
 
+static void a_long_walk_leaves_the_cache_to_others(void **state)
+{
+    (void)state;
+    struct test_random random = test_random_start(55);
+    const struct shape shape = {"none", CODEC_NONE, 1 << 22};
+    struct setting s;
+    setting_make(&s, &random, &shape, 9000, 4000);
+    struct iter *it = table_iter(&s.k.t.op, s.t, &kit_read);
+    for (iter_seek_first(it); it->valid; iter_next(it))
+        ;
+    iter_close(it);
+    const uint64_t most = table_properties(s.t)->block_raw_max + CACHED_BLOCK_HEADER + BLOCK_SLACK;
+    assert_true(table_blocks(s.t) > 5 * TABLE_LONG_SCAN);
+    assert_true(cache_bytes(s.k.cache) > 0);
+    assert_true(cache_bytes(s.k.cache) <= (TABLE_LONG_SCAN + 1) * most);
+    setting_free(&s);
+}
+
+static void write_posix(struct op *op, const char *path, const struct buf *bytes)
+{
+    struct file *file;
+    assert_status(
+        op, file_open(op, tamiz_env_posix(), path, TAMIZ_OPEN_WRITE | TAMIZ_OPEN_CREATE, &file),
+        TAMIZ_OK);
+    assert_status(op, file_write(op, file, IO_META, 0, bytes->data, bytes->size), TAMIZ_OK);
+    assert_status(op, file_close(op, file), TAMIZ_OK);
+}
+
+static void around_the_page_cache_the_answers_are_the_same(void **state)
+{
+    (void)state;
+    struct test_random random = test_random_start(56);
+    struct setting s;
+    struct buf bytes;
+    char directory[64], path[80];
+    setting_make(&s, &random, &shapes[2], 2000, 600);
+    kit_read_file(&s.k, "t.sst", &bytes);
+    test_directory_make(directory, sizeof directory);
+    (void)snprintf(path, sizeof path, "%s/t.sst", directory);
+    write_posix(&s.k.t.op, path, &bytes);
+    struct file_pool files;
+    assert_status(&s.k.t.op, file_pool_init(&s.k.t.op, &files, tamiz_env_posix(), 2), TAMIZ_OK);
+    struct table_world world = s.k.world;
+    world.env = tamiz_env_posix();
+    world.files = &files;
+    world.direct_io = true;
+    struct table *t = table_new(&s.k.t.op, &world, path, 7, 0x1234, bytes.size);
+    for (int probe = 0; probe < 500; probe++) {
+        struct version v;
+        version_key(&v, test_random_below(&random, 1300));
+        const struct lookup lookup = lookup_make(key_of(&v), SEQ_MAX);
+        const struct answer a = kit_get(&s.k, t, &lookup, &kit_read);
+        assert_true(kit_right(&s.m, &lookup, &a));
+    }
+    struct iter *it = table_iter(&s.k.t.op, t, &kit_read);
+    size_t at = 0;
+    for (iter_seek_first(it); it->valid; iter_next(it))
+        assert_shows(it, &s.m, at++);
+    assert_int_equal(at, s.m.count);
+    iter_close(it);
+    assert_true(s.k.events[TAMIZ_EVENT_NOTE] <= 1); /* where the file system refuses */
+    table_free(t);
+    file_pool_free(&files);
+    test_directory_remove(directory);
+    buf_free(&bytes);
+    setting_free(&s);
+}
+
 /* ---- identity and versions ---- */
 
 static void another_tables_file_is_refused_by_name(void **state)
@@ -518,6 +586,8 @@ int main(void)
         cmocka_unit_test(a_walk_shows_every_version_in_order_both_ways),
         cmocka_unit_test(seeks_land_where_the_model_says_and_walk_on),
         cmocka_unit_test(a_long_walk_reads_ahead),
+        cmocka_unit_test(a_long_walk_leaves_the_cache_to_others),
+        cmocka_unit_test(around_the_page_cache_the_answers_are_the_same),
         cmocka_unit_test(another_tables_file_is_refused_by_name),
         cmocka_unit_test(a_newer_format_is_not_supported_by_name),
         cmocka_unit_test(a_missing_file_is_an_error_and_tried_again),

@@ -4,49 +4,78 @@
  */
 #include "version/manifest.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
-#include "log/fail_env.h"
 #include "log/log_image.h"
 #include "support/test.h"
+#include "tamiz/env_sim.h"
 #include "version/metas.h"
-#include "version/power.h"
 
 /* ---- a store that is nothing but its manifest ---- */
 
 struct store {
     struct test_op t;
-    tamiz_env *memory;
-    struct power power; /* over memory */
+    tamiz_env_sim *sim;
+    const tamiz_env *env; /* of sim */
     struct manifest m;
     struct manifest_state state;
     uint64_t tables; /* added so far */
 };
 
-static const tamiz_env *store_env(const struct store *s)
-{
-    return &s->power.fail.env;
-}
-
 static void store_start(struct store *s)
 {
-    *s = (struct store){.memory = tamiz_env_memory_new()};
+    *s = (struct store){.sim = tamiz_env_sim_new(1)};
     test_op_init(&s->t);
-    assert_non_null(s->memory);
-    assert_status(&s->t.op, env_make_directory(&s->t.op, s->memory, "d"), TAMIZ_OK);
-    power_init(&s->power, s->memory, "d");
-    assert_status(&s->t.op, manifest_recover(&s->t.op, store_env(s), &alloc_libc, "d", &s->state),
-                  TAMIZ_NOT_FOUND);
-    assert_status(&s->t.op, manifest_init(&s->t.op, store_env(s), &alloc_libc, "d", &s->m),
-                  TAMIZ_OK);
+    assert_non_null(s->sim);
+    s->env = tamiz_env_sim_env(s->sim);
+    struct op *op = &s->t.op;
+    assert_status(op, env_make_directory(op, s->env, "d"), TAMIZ_OK);
+    assert_status(op, manifest_recover(op, s->env, &alloc_libc, "d", &s->state), TAMIZ_NOT_FOUND);
+    assert_status(op, manifest_init(op, s->env, &alloc_libc, "d", &s->m), TAMIZ_OK);
 }
 
 static void store_free(struct store *s)
 {
     manifest_close(&s->t.op, &s->m);
     version_unref(s->state.version);
-    power_free(&s->power);
-    tamiz_env_memory_free(s->memory);
+    tamiz_env_sim_free(s->sim);
+}
+
+/* The nth call of a kind from now on goes wrong. `argument`: bytes that a short write does. */
+static void fault(struct store *s, tamiz_sim_call call, tamiz_sim_effect effect, uint64_t nth,
+                  int error, uint64_t argument)
+{
+    tamiz_sim_fault f = TAMIZ_SIM_FAULT_INIT;
+    f.call = call;
+    f.effect = effect;
+    f.nth = nth;
+    f.error = error;
+    f.argument = argument;
+    assert_true(tamiz_env_sim_fault(s->sim, &f));
+}
+
+/* The machine stops at its nth change from now on, before or after doing it. */
+static void stop_at_change(struct store *s, uint64_t nth, bool after)
+{
+    tamiz_sim_fault f = TAMIZ_SIM_FAULT_INIT;
+    f.call = TAMIZ_SIM_CHANGE;
+    f.effect = TAMIZ_SIM_STOP;
+    f.nth = nth;
+    f.after = after;
+    assert_true(tamiz_env_sim_fault(s->sim, &f));
+}
+
+/* A second machine, as this one would be found after a crash now; the n-th of several ways. */
+static tamiz_env_sim *crashed(struct store *s, uint64_t n)
+{
+    tamiz_env_sim *copy = tamiz_env_sim_copy(s->sim);
+    assert_non_null(copy);
+    const tamiz_sim_crash mode = n == 0   ? TAMIZ_SIM_KEEP
+                                 : n == 1 ? TAMIZ_SIM_DROP
+                                          : TAMIZ_SIM_REORDER;
+    tamiz_env_sim_crash(copy, mode, NULL, n);
+    return copy;
 }
 
 /* One table in, at level 0; every third time the two before it out. As a store would: the picture
@@ -140,14 +169,20 @@ static void check_recovers(const struct store *s, const tamiz_env *env)
 
 /* ---- files by hand ---- */
 
-static void put_file(tamiz_env *env, const char *path, const void *bytes, size_t size)
+static void put_file(const tamiz_env *env, const char *path, const void *bytes, size_t size)
 {
+    struct test_op t;
+    struct file *file;
+    test_op_init(&t);
     (void)env->ops->remove(env->ctx, path);
-    const struct buf b = {&alloc_libc, (uint8_t *)(uintptr_t)bytes, size, size, false};
-    power_put(env, path, &b);
+    assert_status(&t.op, file_open(&t.op, env, path, TAMIZ_OPEN_WRITE | TAMIZ_OPEN_CREATE, &file),
+                  TAMIZ_OK);
+    if (size)
+        assert_status(&t.op, file_write(&t.op, file, IO_META, 0, bytes, size), TAMIZ_OK);
+    assert_status(&t.op, file_close(&t.op, file), TAMIZ_OK);
 }
 
-static void put_text(tamiz_env *env, const char *path, const char *text)
+static void put_text(const tamiz_env *env, const char *path, const char *text)
 {
     put_file(env, path, text, strlen(text));
 }
@@ -196,11 +231,11 @@ static void edits_are_there_after_a_crash_and_after_a_close(void **state)
     store_start(&s);
     for (int i = 0; i < 20; i++) {
         store_edits(&s, 1);
-        check_recovers(&s, s.memory);
+        check_recovers(&s, s.env);
     }
-    assert_int_equal(count_files(s.memory, FILE_MANIFEST), 1);
+    assert_int_equal(count_files(s.env, FILE_MANIFEST), 1);
     manifest_close(&s.t.op, &s.m);
-    check_recovers(&s, s.memory);
+    check_recovers(&s, s.env);
     store_free(&s);
 }
 
@@ -212,10 +247,10 @@ static void a_reopened_store_goes_on_in_a_new_manifest(void **state)
     store_edits(&s, 5);
     const uint64_t first = s.m.number;
     manifest_close(&s.t.op, &s.m);
-    assert_status(&s.t.op, manifest_init(&s.t.op, store_env(&s), &alloc_libc, "d", &s.m), TAMIZ_OK);
+    assert_status(&s.t.op, manifest_init(&s.t.op, s.env, &alloc_libc, "d", &s.m), TAMIZ_OK);
     store_edits(&s, 5);
     assert_true(s.m.number > first);
-    check_recovers(&s, s.memory);
+    check_recovers(&s, s.env);
     store_free(&s);
 }
 
@@ -239,9 +274,9 @@ static void the_next_file_is_above_every_file_in_the_directory(void **state)
     struct manifest_state got;
     store_start(&s);
     store_edits(&s, 3);
-    put_text(s.memory, "d/000900.sst", "an orphan");
-    put_text(s.memory, "d/MANIFEST-000901", "");
-    assert_int_equal(recover(s.memory, &got, NULL), TAMIZ_OK);
+    put_text(s.env, "d/000900.sst", "an orphan");
+    put_text(s.env, "d/MANIFEST-000901", "");
+    assert_int_equal(recover(s.env, &got, NULL), TAMIZ_OK);
     assert_int_equal(got.next_file, 902);
     version_unref(got.version);
     store_free(&s);
@@ -265,7 +300,7 @@ static void R26_the_manifest_stays_bounded_however_many_edits_there_are(void **s
         first = s.m.number;
     }
     assert_true(rolls >= 2 && most <= (1 << 20) + 4096);
-    check_recovers(&s, s.memory);
+    check_recovers(&s, s.env);
     store_free(&s);
 }
 
@@ -274,63 +309,63 @@ static void R26_the_manifest_stays_bounded_however_many_edits_there_are(void **s
 static void R12_after_a_failed_append_the_next_edit_goes_to_a_new_manifest(void **state)
 {
     (void)state;
-    static const int errors[] = {-ENOSPC, -EIO};
-    for (int nth = 1; nth <= 12; nth++) {
-        for (size_t part = 0; part <= 100; part += 20) {
+    for (uint64_t nth = 1; nth <= 12; nth++) {
+        for (uint64_t part = 1; part <= 101; part += 20) {
             struct store s;
             store_start(&s);
             store_edits(&s, 1);
-            int failed = 0;
-            fail_at(&s.power.fail, FAIL_WRITE, nth, errors[nth % 2]);
-            s.power.fail.short_write = part;
+            uint64_t failed = 0;
+            fault(&s, TAMIZ_SIM_WRITE, TAMIZ_SIM_SHORT, nth, nth % 2 ? ENOSPC : EIO, part);
             for (int i = 0; i < 12; i++) {
-                const bool was = s.m.unsettled;
                 const tamiz_status st = store_edit(&s);
                 failed += st < 0;
-                if (st < 0)
-                    assert_true(s.m.unsettled || was || !s.m.open || !s.m.log.broken);
-                else
+                if (st == TAMIZ_OK)
                     assert_false(s.m.unsettled);
             }
-            assert_int_equal(failed, s.power.fail.fired);
-            tamiz_env *image = power_cut(&s.power, NULL);
-            check_recovers(&s, image);
-            tamiz_env_memory_free(image);
+            assert_int_equal(failed, tamiz_env_sim_faults_acted(s.sim));
+            tamiz_env_sim *after = crashed(&s, 1);
+            check_recovers(&s, tamiz_env_sim_env(after));
+            tamiz_env_sim_free(after);
             store_free(&s);
         }
+    }
+}
+
+/* Every crash finds the picture before the edit that failed or the one after; how often each. */
+static void count_pictures(struct store *s, int *before, int *after)
+{
+    const uint64_t known = s->state.log_number;
+    *before = *after = 0;
+    for (uint64_t n = 0; n < 40; n++) {
+        struct manifest_state got;
+        tamiz_env_sim *image = crashed(s, n);
+        assert_int_equal(recover(tamiz_env_sim_env(image), &got, NULL), TAMIZ_OK);
+        assert_true(got.log_number == known || got.log_number == known + 1);
+        *before += got.log_number == known;
+        *after += got.log_number == known + 1;
+        version_unref(got.version);
+        tamiz_env_sim_free(image);
     }
 }
 
 static void R12_a_failed_sync_leaves_it_open_and_both_pictures_legal(void **state)
 {
     (void)state;
-    struct test_random random = test_random_start(12);
     struct store s;
+    int before, after;
     store_start(&s);
     store_edits(&s, 4);
-    fail_at(&s.power.fail, FAIL_SYNC, 1, -EIO);
+    fault(&s, TAMIZ_SIM_FSYNC, TAMIZ_SIM_FAIL, 1, EIO, 0);
     assert_status(&s.t.op, store_edit(&s), TAMIZ_IO_ERROR);
     assert_true(s.m.unsettled);
-    const uint64_t known = s.state.log_number;
-    int before = 0, after = 0;
-    for (int i = 0; i < 40; i++) {
-        struct manifest_state got;
-        tamiz_env *image = power_cut(&s.power, &random);
-        assert_int_equal(recover(image, &got, NULL), TAMIZ_OK);
-        assert_true(got.log_number == known || got.log_number == known + 1);
-        before += got.log_number == known;
-        after += got.log_number == known + 1;
-        version_unref(got.version);
-        tamiz_env_memory_free(image);
-    }
+    count_pictures(&s, &before, &after);
     assert_true(before && after);
-    fail_at(&s.power.fail, FAIL_ANY, 0, 0);
     store_edits(&s, 1);
     assert_false(s.m.unsettled);
-    for (int i = 0; i < 20; i++) {
-        tamiz_env *image = power_cut(&s.power, &random);
-        check_recovers(&s, image);
-        tamiz_env_memory_free(image);
+    for (uint64_t n = 0; n < 20; n++) {
+        tamiz_env_sim *image = crashed(&s, n);
+        check_recovers(&s, tamiz_env_sim_env(image));
+        tamiz_env_sim_free(image);
     }
     store_free(&s);
 }
@@ -338,84 +373,66 @@ static void R12_a_failed_sync_leaves_it_open_and_both_pictures_legal(void **stat
 static void R12_a_switch_that_surely_did_not_happen_leaves_no_manifest_behind(void **state)
 {
     (void)state;
-    /* Every call of a switch but the last sync of the directory, which comes after the rename. */
-    for (int nth = 1;; nth++) {
+    /* Every change that a switch makes but the last sync of the directory, after the rename. */
+    uint64_t nth = 1;
+    for (bool renamed = false; !renamed; nth++) {
         struct store s;
         store_start(&s);
         store_edits(&s, 2);
         s.m.log.broken = true; /* so that the next edit makes a new manifest */
-        fail_at(&s.power.fail, FAIL_OPEN | FAIL_WRITE | FAIL_SYNC | FAIL_RENAME, nth, -ENOSPC);
-        const tamiz_status st = store_edit(&s);
-        const bool done = st == TAMIZ_OK;
-        fail_at(&s.power.fail, FAIL_ANY, 0, 0);
-        if (!done) {
-            assert_status(&s.t.op, st, TAMIZ_NO_SPACE);
-            assert_int_equal(count_files(s.memory, FILE_MANIFEST), 1);
-            assert_int_equal(count_files(s.memory, FILE_CURRENT_NEW), 0);
-            check_recovers(&s, s.memory);
+        fault(&s, TAMIZ_SIM_CHANGE, TAMIZ_SIM_FAIL, nth, ENOSPC, 0);
+        assert_status(&s.t.op, store_edit(&s), TAMIZ_NO_SPACE);
+        renamed = count_files(s.env, FILE_MANIFEST) == 2;
+        tamiz_env_sim_clear(s.sim);
+        if (!renamed) {
+            assert_int_equal(count_files(s.env, FILE_CURRENT_NEW), 0);
+            check_recovers(&s, s.env);
             store_edits(&s, 1);
-            check_recovers(&s, s.memory);
+            check_recovers(&s, s.env);
         }
         store_free(&s);
-        if (done) {
-            assert_true(nth > 7);
-            break;
-        }
     }
+    assert_true(nth > 8);
 }
 
 static void R12_a_switch_whose_last_sync_failed_is_open_until_the_next_edit(void **state)
 {
     (void)state;
-    struct test_random random = test_random_start(121);
     struct store s;
+    int before, after;
     store_start(&s);
     store_edits(&s, 2);
     s.m.log.broken = true;
-    fail_at(&s.power.fail, FAIL_SYNC_DIRECTORY, 2, -EIO);
+    fault(&s, TAMIZ_SIM_DIRSYNC, TAMIZ_SIM_FAIL, 2, EIO, 0);
     assert_status(&s.t.op, store_edit(&s), TAMIZ_IO_ERROR);
-    fail_at(&s.power.fail, FAIL_ANY, 0, 0);
     /* The rename is done and may not last: both manifests stay, and neither takes an edit. */
     assert_true(s.m.unsettled && !s.m.open);
-    assert_int_equal(count_files(s.memory, FILE_MANIFEST), 2);
-    const uint64_t known = s.state.log_number;
-    for (int i = 0; i < 20; i++) {
-        struct manifest_state got;
-        tamiz_env *image = power_cut(&s.power, &random);
-        assert_int_equal(recover(image, &got, NULL), TAMIZ_OK);
-        assert_true(got.log_number == known || got.log_number == known + 1);
-        version_unref(got.version);
-        tamiz_env_memory_free(image);
-    }
+    assert_int_equal(count_files(s.env, FILE_MANIFEST), 2);
+    count_pictures(&s, &before, &after);
+    assert_true(before && after);
     /* The store's own counter went back with the picture that failed; the number is taken all the
      * same. */
     store_edits(&s, 1);
     assert_false(s.m.unsettled);
-    check_recovers(&s, s.memory);
+    check_recovers(&s, s.env);
     store_free(&s);
 }
 
 /* ---- R13: the switch ---- */
 
-/* Three sessions of edits on one directory; every call from the nth on fails. Returns whether all
- * went through. `known`: edits that were acknowledged. */
-static bool run_sessions(struct store *s, int nth, bool after)
+/* Three sessions of edits on one directory, until the machine stops. Whether all went through. */
+static bool run_sessions(struct store *s)
 {
     bool fine = true;
-    fail_at(&s->power.fail, FAIL_ANY & ~(unsigned)FAIL_READ, nth, -EIO);
-    s->power.fail.sticky = true;
-    s->power.fail.after = after;
     for (int session = 0; session < 3 && fine; session++) {
+        if (session > 0) {
+            manifest_close(&s->t.op, &s->m);
+            assert_status(&s->t.op, manifest_init(&s->t.op, s->env, &alloc_libc, "d", &s->m),
+                          TAMIZ_OK);
+        }
         for (int i = 0; i < 4 && fine; i++)
             fine = store_edit(s) == TAMIZ_OK;
-        if (session == 2)
-            break;
-        manifest_close(&s->t.op, &s->m);
-        op_forgive(&s->t.op);
-        assert_status(&s->t.op, manifest_init(&s->t.op, store_env(s), &alloc_libc, "d", &s->m),
-                      TAMIZ_OK);
     }
-    s->power.fail.nth = 0;
     return fine;
 }
 
@@ -440,56 +457,58 @@ static void check_acknowledged(const tamiz_env *env, const struct store *s)
 static void R13_a_crash_at_any_call_keeps_what_was_acknowledged(void **state)
 {
     (void)state;
-    struct test_random random = test_random_start(13);
     bool done = false;
-    int calls = 0;
-    for (int nth = 1; !done; nth++) {
+    uint64_t calls = 0;
+    while (!done) {
+        calls++;
         for (int after = 0; after < 2; after++) {
             struct store s;
             store_start(&s);
-            done = run_sessions(&s, nth, after);
-            check_acknowledged(s.memory, &s); /* the process dies, the machine goes on */
-            for (int r = 0; r < 12; r++) {
-                tamiz_env *image = power_cut(&s.power, r ? &random : NULL);
-                check_acknowledged(image, &s);
-                tamiz_env_memory_free(image);
+            stop_at_change(&s, calls, after);
+            done = run_sessions(&s);
+            for (uint64_t n = 0; n < 12; n++) {
+                tamiz_env_sim *image = crashed(&s, n);
+                check_acknowledged(tamiz_env_sim_env(image), &s);
+                tamiz_env_sim_free(image);
             }
             store_free(&s);
         }
-        calls = nth;
     }
     assert_true(calls > 50);
+}
+
+/* Whatever is left over, a store can be made in it, or gone on with. */
+static void check_usable(const tamiz_env *env, bool made)
+{
+    struct test_op t;
+    struct manifest_state got;
+    struct manifest m;
+    test_op_init(&t);
+    const tamiz_status st = recover(env, &got, NULL);
+    assert_true(st == TAMIZ_OK || (st == TAMIZ_NOT_FOUND && !made));
+    assert_status(&t.op, manifest_init(&t.op, env, &alloc_libc, "d", &m), TAMIZ_OK);
+    const struct manifest_edit edit = {.has_last_seq = true,
+                                       .last_seq = got.last_seq = got.last_seq + 1};
+    assert_status(&t.op, manifest_write(&t.op, &m, &edit, &got), TAMIZ_OK);
+    manifest_close(&t.op, &m);
+    version_unref(got.version);
+    assert_int_equal(recover(env, &got, NULL), TAMIZ_OK);
+    version_unref(got.version);
 }
 
 static void R13_a_crash_during_the_very_first_creation_is_no_store_and_can_be_repeated(void **state)
 {
     (void)state;
-    struct test_random random = test_random_start(131);
     bool done = false;
-    for (int nth = 1; !done; nth++) {
+    for (uint64_t nth = 1; !done; nth++) {
         struct store s;
         store_start(&s);
-        fail_at(&s.power.fail, FAIL_ANY & ~(unsigned)FAIL_READ, nth, -EIO);
-        s.power.fail.sticky = true;
+        stop_at_change(&s, nth, false);
         done = store_edit(&s) == TAMIZ_OK;
-        s.power.fail.nth = 0;
-        for (int r = 0; r < 10; r++) {
-            tamiz_env *image = power_cut(&s.power, r ? &random : NULL);
-            struct manifest_state got;
-            struct manifest m;
-            const tamiz_status st = recover(image, &got, NULL);
-            assert_true(st == TAMIZ_OK || (st == TAMIZ_NOT_FOUND && !done));
-            /* Whatever is left over, a store can be made or gone on with. */
-            op_forgive(&s.t.op);
-            assert_status(&s.t.op, manifest_init(&s.t.op, image, &alloc_libc, "d", &m), TAMIZ_OK);
-            const struct manifest_edit edit = {.has_last_seq = true,
-                                               .last_seq = got.last_seq = got.last_seq + 1};
-            assert_status(&s.t.op, manifest_write(&s.t.op, &m, &edit, &got), TAMIZ_OK);
-            manifest_close(&s.t.op, &m);
-            version_unref(got.version);
-            assert_int_equal(recover(image, &got, NULL), TAMIZ_OK);
-            version_unref(got.version);
-            tamiz_env_memory_free(image);
+        for (uint64_t n = 0; n < 12; n++) {
+            tamiz_env_sim *image = crashed(&s, n);
+            check_usable(tamiz_env_sim_env(image), done);
+            tamiz_env_sim_free(image);
         }
         store_free(&s);
     }
@@ -502,8 +521,7 @@ static void put_log(struct store *s, const char *path, int records)
     const struct log_header header = {.kind = LOG_WAL, .file_id = 5, .number = 30, .first = 1};
     const struct slice body = slice_of_text("something");
     struct op *op = &s->t.op;
-    assert_status(op, log_create(op, s->memory, &alloc_libc, path, IO_LOG, &header, 0, &w),
-                  TAMIZ_OK);
+    assert_status(op, log_create(op, s->env, &alloc_libc, path, IO_LOG, &header, 0, &w), TAMIZ_OK);
     for (int i = 0; i < records; i++)
         assert_status(op, log_append(op, &w, &body, 1), TAMIZ_OK);
     assert_status(op, log_close(op, &w), TAMIZ_OK);
@@ -516,22 +534,22 @@ static void R13_current_missing_beside_data_is_damage_and_beside_nothing_is_no_s
     store_start(&s);
     store_edits(&s, 3);
     struct op *op = &s.t.op;
-    assert_status(op, env_remove(op, s.memory, "d/CURRENT"), TAMIZ_OK);
+    assert_status(op, env_remove(op, s.env, "d/CURRENT"), TAMIZ_OK);
     /* A manifest alone holds no data; neither does a log without records. */
     put_log(&s, "d/000030.log", 0);
-    put_text(s.memory, "d/000031.log", "torn head");
-    put_text(s.memory, "d/CURRENT.new", "MANIFEST-0000");
-    assert_int_equal(recover_words(s.memory, ""), TAMIZ_NOT_FOUND);
+    put_text(s.env, "d/000031.log", "torn head");
+    put_text(s.env, "d/CURRENT.new", "MANIFEST-0000");
+    assert_int_equal(recover_words(s.env, ""), TAMIZ_NOT_FOUND);
     put_log(&s, "d/000032.log", 1);
-    assert_int_equal(recover_words(s.memory, "000032.log, which has records"), TAMIZ_CORRUPTION);
-    assert_status(op, env_remove(op, s.memory, "d/000032.log"), TAMIZ_OK);
-    put_text(s.memory, "d/000033.sst", "table");
-    assert_int_equal(recover_words(s.memory, "d/CURRENT: expected"), TAMIZ_CORRUPTION);
+    assert_int_equal(recover_words(s.env, "000032.log, which has records"), TAMIZ_CORRUPTION);
+    assert_status(op, env_remove(op, s.env, "d/000032.log"), TAMIZ_OK);
+    put_text(s.env, "d/000033.sst", "table");
+    assert_int_equal(recover_words(s.env, "d/CURRENT: expected"), TAMIZ_CORRUPTION);
     store_free(&s);
     store_start(&s);
-    assert_status(&s.t.op, env_remove_directory(&s.t.op, s.memory, "d"), TAMIZ_OK);
-    assert_int_equal(recover_words(s.memory, ""), TAMIZ_NOT_FOUND);
-    assert_status(&s.t.op, env_make_directory(&s.t.op, s.memory, "d"), TAMIZ_OK);
+    assert_status(&s.t.op, env_remove_directory(&s.t.op, s.env, "d"), TAMIZ_OK);
+    assert_int_equal(recover_words(s.env, ""), TAMIZ_NOT_FOUND);
+    assert_status(&s.t.op, env_make_directory(&s.t.op, s.env, "d"), TAMIZ_OK);
     store_free(&s);
 }
 
@@ -554,18 +572,13 @@ static void R13_a_current_that_names_no_manifest_is_damage_and_nothing_changes(v
     store_start(&s);
     store_edits(&s, 3);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        put_text(s.memory, "d/CURRENT", cases[i].content);
-        /* Through an env that refuses every change. */
-        fail_at(&s.power.fail,
-                FAIL_WRITE | FAIL_SYNC | FAIL_TRUNCATE | FAIL_RENAME | FAIL_REMOVE |
-                    FAIL_SYNC_DIRECTORY,
-                1, -EIO);
-        assert_int_equal(recover_words(store_env(&s), cases[i].words), TAMIZ_CORRUPTION);
-        assert_int_equal(s.power.fail.seen, 0);
+        put_text(s.env, "d/CURRENT", cases[i].content);
+        const uint64_t changes = tamiz_env_sim_calls(s.sim, TAMIZ_SIM_CHANGE);
+        assert_int_equal(recover_words(s.env, cases[i].words), TAMIZ_CORRUPTION);
+        assert_int_equal(tamiz_env_sim_calls(s.sim, TAMIZ_SIM_CHANGE), changes);
     }
-    fail_at(&s.power.fail, FAIL_ANY, 0, 0);
-    put_file(s.memory, "d/CURRENT", "MANIFEST-000001\0\n", 17);
-    assert_int_equal(recover_words(s.memory, "d/CURRENT"), TAMIZ_CORRUPTION);
+    put_file(s.env, "d/CURRENT", "MANIFEST-000001\0\n", 17);
+    assert_int_equal(recover_words(s.env, "d/CURRENT"), TAMIZ_CORRUPTION);
     store_free(&s);
 }
 
@@ -578,7 +591,7 @@ static struct buf sealed_manifest(struct store *s, char path[64])
     store_edits(s, 5);
     manifest_path(s->m.number, path);
     manifest_close(&s->t.op, &s->m);
-    return get_file(s->memory, path);
+    return get_file(s->env, path);
 }
 
 static void a_flip_of_any_byte_of_a_closed_manifest_is_reported_or_harmless(void **state)
@@ -590,8 +603,8 @@ static void a_flip_of_any_byte_of_a_closed_manifest_is_reported_or_harmless(void
     for (size_t i = 0; i < bytes.size; i++) {
         struct manifest_state got;
         bytes.data[i] ^= (uint8_t)(1 << i % 8);
-        put_file(s.memory, path, bytes.data, bytes.size);
-        const tamiz_status st = recover(s.memory, &got, NULL);
+        put_file(s.env, path, bytes.data, bytes.size);
+        const tamiz_status st = recover(s.env, &got, NULL);
         if (i >= bytes.size - LOG_RECORD_HEADER_SIZE) {
             assert_int_equal(st, TAMIZ_OK);
             check_same(&got, &s.state);
@@ -614,8 +627,8 @@ static void a_manifest_cut_at_any_byte_is_the_store_after_some_edit(void **state
     uint64_t last = 0;
     for (size_t size = 0; size <= bytes.size; size++) {
         struct manifest_state got;
-        put_file(s.memory, path, bytes.data, size);
-        const tamiz_status st = recover(s.memory, &got, NULL);
+        put_file(s.env, path, bytes.data, size);
+        const tamiz_status st = recover(s.env, &got, NULL);
         if (last == 0 && st == TAMIZ_CORRUPTION)
             continue; /* not even the first picture is whole */
         assert_int_equal(st, TAMIZ_OK);
@@ -634,9 +647,9 @@ static void a_manifest_under_another_ones_name_is_refused(void **state)
     struct store s;
     char path[64];
     struct buf bytes = sealed_manifest(&s, path);
-    put_file(s.memory, "d/MANIFEST-000077", bytes.data, bytes.size);
-    put_text(s.memory, "d/CURRENT", "MANIFEST-000077\n");
-    assert_int_equal(recover_words(s.memory, "expected number 77"), TAMIZ_CORRUPTION);
+    put_file(s.env, "d/MANIFEST-000077", bytes.data, bytes.size);
+    put_text(s.env, "d/CURRENT", "MANIFEST-000077\n");
+    assert_int_equal(recover_words(s.env, "expected number 77"), TAMIZ_CORRUPTION);
     buf_free(&bytes);
     store_free(&s);
 }
@@ -668,16 +681,16 @@ static tamiz_status recover_with(const struct manifest_edit *edit, const char *w
                                           .tables = {NULL, 0, m, 2}};
     store_start(&s);
     struct op *op = &s.t.op;
-    assert_status(
-        op, log_create(op, s.memory, &alloc_libc, "d/MANIFEST-000003", IO_META, &header, 0, &w),
-        TAMIZ_OK);
-    put_text(s.memory, "d/CURRENT", "MANIFEST-000003\n");
+    assert_status(op,
+                  log_create(op, s.env, &alloc_libc, "d/MANIFEST-000003", IO_META, &header, 0, &w),
+                  TAMIZ_OK);
+    put_text(s.env, "d/CURRENT", "MANIFEST-000003\n");
     append_raw(&s, &w, &picture);
     append_raw(&s, &w, edit);
     assert_status(op, log_close(op, &w), TAMIZ_OK);
-    const tamiz_status st = recover_words(s.memory, words);
+    const tamiz_status st = recover_words(s.env, words);
     if (st < 0)
-        assert_int_equal(recover_words(s.memory, "d/MANIFEST-000003: record at offset 152: "), st);
+        assert_int_equal(recover_words(s.env, "d/MANIFEST-000003: record at offset 152: "), st);
     metas_free(m, 2);
     store_free(&s);
     return st;
@@ -728,13 +741,13 @@ static void R22_a_first_edit_that_is_no_whole_picture_is_refused(void **state)
         store_start(&s);
         struct op *op = &s.t.op;
         assert_status(
-            op, log_create(op, s.memory, &alloc_libc, "d/MANIFEST-000003", IO_META, &header, 0, &w),
+            op, log_create(op, s.env, &alloc_libc, "d/MANIFEST-000003", IO_META, &header, 0, &w),
             TAMIZ_OK);
         append_raw(&s, &w, &part);
         assert_status(op, log_close(op, &w), TAMIZ_OK);
-        put_text(s.memory, "d/CURRENT", "MANIFEST-000003\n");
+        put_text(s.env, "d/CURRENT", "MANIFEST-000003\n");
         assert_int_equal(
-            recover_words(s.memory, "offset 64: expected a whole picture as the first edit"),
+            recover_words(s.env, "offset 64: expected a whole picture as the first edit"),
             TAMIZ_CORRUPTION);
         store_free(&s);
     }
@@ -759,8 +772,8 @@ static void R22_random_damage_with_repaired_checks_is_survived(void **state)
             next = at + 24 + ((size_t)load_u32(bytes.data + at) + 7) / 8 * 8;
             image_repair_record(&copy, file_id, at);
         }
-        put_file(s.memory, path, copy.data, copy.size);
-        refused += recover(s.memory, &got, NULL) < 0;
+        put_file(s.env, path, copy.data, copy.size);
+        refused += recover(s.env, &got, NULL) < 0;
         version_unref(got.version);
         buf_free(&copy);
     }
@@ -780,19 +793,17 @@ static void version_check_files_names_a_missing_or_short_table(void **state)
     struct op *op = &s.t.op;
     for (uint32_t i = 0; i < 2; i++) {
         const struct table_meta *t = s.state.version->tables[i];
-        assert_status(op, version_check_files(op, s.state.version, s.memory, "d"),
-                      TAMIZ_CORRUPTION);
+        assert_status(op, version_check_files(op, s.state.version, s.env, "d"), TAMIZ_CORRUPTION);
         op_forgive(op);
         filename_format(FILE_TABLE, t->number, name);
         (void)snprintf(path, sizeof path, "d/%s", name);
-        put_file(s.memory, path, zeros, t->file_size - 1);
-        assert_status(op, version_check_files(op, s.state.version, s.memory, "d"),
-                      TAMIZ_CORRUPTION);
+        put_file(s.env, path, zeros, t->file_size - 1);
+        assert_status(op, version_check_files(op, s.state.version, s.env, "d"), TAMIZ_CORRUPTION);
         assert_non_null(strstr(op->text, name));
         op_forgive(op);
-        put_file(s.memory, path, zeros, t->file_size);
+        put_file(s.env, path, zeros, t->file_size);
     }
-    assert_status(op, version_check_files(op, s.state.version, s.memory, "d"), TAMIZ_OK);
+    assert_status(op, version_check_files(op, s.state.version, s.env, "d"), TAMIZ_OK);
     store_free(&s);
 }
 
@@ -827,15 +838,15 @@ static void the_golden_manifest_is_written_and_read_the_same(void **state)
                                        .tables = {removed, 1, m + 2, 1}};
     store_start(&s);
     struct op *op = &s.t.op;
-    assert_status(
-        op, log_create(op, s.memory, &alloc_libc, "d/MANIFEST-000003", IO_META, &header, 0, &w),
-        TAMIZ_OK);
+    assert_status(op,
+                  log_create(op, s.env, &alloc_libc, "d/MANIFEST-000003", IO_META, &header, 0, &w),
+                  TAMIZ_OK);
     append_raw(&s, &w, &picture);
     assert_status(op, log_sync(op, &w), TAMIZ_OK);
     append_raw(&s, &w, &edit);
     assert_status(op, log_seal(op, &w), TAMIZ_OK);
     assert_status(op, log_close(op, &w), TAMIZ_OK);
-    struct buf bytes = get_file(s.memory, "d/MANIFEST-000003");
+    struct buf bytes = get_file(s.env, "d/MANIFEST-000003");
     if (getenv("TAMIZ_GOLDEN_WRITE")) {
         FILE *f = fopen(golden_path, "wb");
         assert_non_null(f);
@@ -845,9 +856,9 @@ static void the_golden_manifest_is_written_and_read_the_same(void **state)
     struct buf golden = get_file(tamiz_env_posix(), golden_path);
     assert_int_equal(golden.size, bytes.size);
     assert_memory_equal(golden.data, bytes.data, bytes.size);
-    put_file(s.memory, "d/MANIFEST-000003", golden.data, golden.size);
-    put_text(s.memory, "d/CURRENT", "MANIFEST-000003\n");
-    assert_int_equal(recover(s.memory, &got, NULL), TAMIZ_OK);
+    put_file(s.env, "d/MANIFEST-000003", golden.data, golden.size);
+    put_text(s.env, "d/CURRENT", "MANIFEST-000003\n");
+    assert_int_equal(recover(s.env, &got, NULL), TAMIZ_OK);
     assert_true(got.version->table_count == 2 && metas_equal(got.version->tables[0], m[1]) &&
                 metas_equal(got.version->tables[1], m[2]));
     assert_true(got.next_file == 301 && got.log_number == 2 && got.last_seq == 100000 &&

@@ -19,6 +19,7 @@ struct world {
     tamiz_env *env;
     struct epoch epoch;
     struct cache *cache;
+    struct file_pool files;
     struct table_world tables;
     struct version *v;
     size_t count;
@@ -85,8 +86,13 @@ static void world_make(struct world *w)
     assert_status(op, env_make_directory(op, w->env, "d"), TAMIZ_OK);
     assert_status(op, epoch_init(op, &w->epoch, &alloc_libc), TAMIZ_OK);
     w->cache = cache_new(&alloc_libc, &w->epoch, 1 << 20);
-    w->tables = (struct table_world){
-        .env = w->env, .alloc = &alloc_libc, .epoch = &w->epoch, .cache = w->cache, .verify = true};
+    assert_status(op, file_pool_init(op, &w->files, w->env, 4), TAMIZ_OK);
+    w->tables = (struct table_world){.env = w->env,
+                                     .files = &w->files,
+                                     .alloc = &alloc_libc,
+                                     .epoch = &w->epoch,
+                                     .cache = w->cache,
+                                     .verify = true};
     make_entries(w);
     size_t at = 0;
     for (uint64_t t = 0; t < TABLES; t++) {
@@ -112,6 +118,7 @@ static void world_free(struct world *w)
     version_unref(w->v); /* and so all handles */
     cache_free(w->cache);
     epoch_free(&w->epoch);
+    file_pool_free(&w->files);
     tamiz_env_memory_free(w->env);
 }
 

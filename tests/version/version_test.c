@@ -187,6 +187,21 @@ static void the_one_table_that_can_have_a_key_is_found(void **state)
 
 /* ---- many edits against a list that is kept by hand ---- */
 
+/* Each run's prefix is as long as it can be, and the words are what comes behind it. */
+static void check_prefixes(const struct version *v)
+{
+    for (uint32_t r = 0; r < v->run_count; r++) {
+        const struct run *run = &v->runs[r];
+        const struct slice last = run->tables[run->count - 1]->largest;
+        assert_int_equal(run->prefix.size, slice_common_prefix(run->tables[0]->smallest, last));
+        for (uint32_t i = 0; i < run->count; i++) {
+            assert_true(slice_has_prefix(run->tables[i]->largest, run->prefix));
+            assert_true(run->largest8[i] ==
+                        slice_prefix8(run->tables[i]->largest, run->prefix.size));
+        }
+    }
+}
+
 static void random_edits_agree_with_a_version_made_at_once(void **state)
 {
     (void)state;
@@ -223,7 +238,8 @@ static void random_edits_agree_with_a_version_made_at_once(void **state)
         struct version *at_once = apply(NULL, NULL, 0, now, count);
         assert_true(versions_equal(v, at_once));
         for (uint32_t i = 0; i < v->table_count; i++)
-            assert_true(v->largest8[i] == slice_prefix8(v->tables[i]->largest, 0));
+            assert_true(v->largest8[i] == at_once->largest8[i]);
+        check_prefixes(v);
         version_unref(at_once);
     }
     version_unref(v);

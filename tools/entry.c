@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One key at a time: put, get, delete.
+ */
+#include "json.h"
+#include "tool.h"
+
+const struct flag put_flags[] = {
+    {"--sync", NULL, "durable when the command returns"},
+    {NULL, NULL, NULL},
+};
+
+const struct flag get_flags[] = {
+    {"--raw", NULL, "the value's bytes as they are, with no newline"},
+    {NULL, NULL, NULL},
+};
+
+/* Closing stops the background and keeps all that was written, so that a process that ends well
+ * needs no sync; --sync is for the machine that does not. */
+static tamiz_write_options write_options(const struct call *call)
+{
+    tamiz_write_options options = TAMIZ_WRITE_OPTIONS_INIT;
+    options.sync = call_flag(call, "--sync") != NULL;
+    return options;
+}
+
+static int done_json(const struct call *call)
+{
+    struct text out = {0};
+    if (!call->json)
+        return EXIT_DONE;
+    text_word(&out, "{\"done\":true}");
+    return deliver_json(call, &out);
+}
+
+int put_check(const struct call *call)
+{
+    struct text scratch = {0};
+    const bool fine = call_bytes(call, call->operands[1], &scratch) &&
+                      call_bytes(call, call->operands[2], &scratch);
+    text_free(&scratch);
+    return fine ? EXIT_DONE : EXIT_USAGE;
+}
+
+int put_run(struct call *call, tamiz *db)
+{
+    const tamiz_write_options options = write_options(call);
+    struct text key = {0}, value = {0};
+    int status = EXIT_USAGE;
+    if (call_bytes(call, call->operands[1], &key) && call_bytes(call, call->operands[2], &value)) {
+        const tamiz_status st = tamiz_put(db, key.data, key.size, value.data, value.size, &options);
+        status = st == TAMIZ_OK ? done_json(call) : fail_status(call, st, NULL);
+    }
+    text_free(&key);
+    text_free(&value);
+    return status;
+}
+
+int delete_run(struct call *call, tamiz *db)
+{
+    const tamiz_write_options options = write_options(call);
+    struct text key = {0};
+    int status = EXIT_USAGE;
+    if (call_bytes(call, call->operands[1], &key)) {
+        const tamiz_status st = tamiz_delete(db, key.data, key.size, &options);
+        status = st == TAMIZ_OK ? done_json(call) : fail_status(call, st, NULL);
+    }
+    text_free(&key);
+    return status;
+}
+
+static int value_print(const struct call *call, const struct text *key, const void *value,
+                       size_t size, bool found)
+{
+    struct text out = {0};
+    if (call->json) {
+        struct json j = json_to(&out);
+        json_open(&j, NULL, '{');
+        json_bytes(&j, "key", key->data, key->size, call->hex);
+        json_bool(&j, "found", found);
+        if (found)
+            json_bytes(&j, "value", value, size, call->hex);
+        json_close(&j, '}');
+        return deliver_json(call, &out);
+    }
+    if (found && call_flag(call, "--raw")) {
+        text_add(&out, value, size);
+    } else if (found) {
+        bytes_show(&out, value, size, call->hex);
+        text_word(&out, "\n");
+    }
+    return deliver(call, &out);
+}
+
+int get_run(struct call *call, tamiz *db)
+{
+    struct text key = {0};
+    void *value = NULL;
+    size_t size = 0;
+    int status = EXIT_USAGE;
+    if (call_bytes(call, call->operands[1], &key)) {
+        const tamiz_status st = tamiz_get(db, key.data, key.size, &value, &size, NULL);
+        if (st < 0)
+            status = fail_status(call, st, NULL);
+        else if ((status = value_print(call, &key, value, size, st == TAMIZ_OK)) == EXIT_DONE)
+            status = st == TAMIZ_OK ? EXIT_DONE : EXIT_NO;
+    }
+    tamiz_free(value);
+    text_free(&key);
+    return status;
+}
