@@ -94,10 +94,15 @@ static double shape_score(const struct version *v, const struct pick_options *o,
 }
 
 /* More than half of it is tombstones, and all of them may be dropped where nothing older lies. */
+static bool is_mostly_dead(const struct pick_options *o, const struct table_meta *t)
+{
+    return t->tombstones > t->entries / 2 && t->seq_max <= o->oldest_snapshot;
+}
+
+/* And so many that it is worth a merge of its own. */
 static bool is_grave(const struct pick_options *o, const struct table_meta *t)
 {
-    return t->tombstones >= TOMBSTONES_LEAST && t->tombstones > t->entries / 2 &&
-           t->seq_max <= o->oldest_snapshot;
+    return t->tombstones >= TOMBSTONES_LEAST && is_mostly_dead(o, t);
 }
 
 /* Level 0 is emptied soon enough by itself. */
@@ -182,7 +187,8 @@ static bool collides(const struct plan *p, struct place to, const struct job *ot
            slice_compare(buf_slice(&other->largest), p->c.smallest) >= 0;
 }
 
-/* One table whose bytes would come out the same goes as it is. */
+/* One table whose bytes would come out the same goes as it is. Of tombstones at the bottom nothing
+ * would come out: moved, they would be walked over by every scan from then on. */
 static bool is_move(const struct plan *p, struct place to)
 {
     if (job_count(p->j) != 1)
@@ -190,7 +196,7 @@ static bool is_move(const struct plan *p, struct place to)
     const struct table_meta *t = job_input(p->j, 0);
     const bool stays = t->level == to.level && t->run == to.run && !to.new_run;
     return !stays && p->o->recipe[t->level] == p->o->recipe[to.level] &&
-           !(p->j->bottom && is_grave(p->o, t));
+           !(p->j->bottom && is_mostly_dead(p->o, t));
 }
 
 static tamiz_status plan_finish(struct plan *p, struct place to, enum how how)
@@ -293,7 +299,7 @@ static tamiz_status plan_next(struct plan *p, uint32_t r, struct buf *cursor)
     const struct slice last = buf_slice(cursor);
     uint32_t first = 0;
     if (last.size)
-        first = run_lower_bound(run, last, slice_prefix8(last, 0));
+        first = run_lower_bound(run, last, run_word(run, last));
     if (first < run->count && slice_equal(run->tables[first]->largest, last))
         first++;
     tamiz_status st = TAMIZ_NOT_FOUND;
@@ -403,7 +409,7 @@ struct key_range {
 /* The stretch of a run that overlaps the range. */
 static struct span run_overlap(const struct run *run, const struct key_range *range)
 {
-    struct span s = {run_lower_bound(run, range->from, slice_prefix8(range->from, 0)), 0};
+    struct span s = {run_lower_bound(run, range->from, run_word(run, range->from)), 0};
     for (s.to = s.from; s.to < run->count; s.to++)
         if (!range->to_unbounded && slice_compare(run->tables[s.to]->smallest, range->to) >= 0)
             break;
