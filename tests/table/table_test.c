@@ -430,7 +430,7 @@ static void a_long_walk_leaves_the_cache_to_others(void **state)
 {
     (void)state;
     struct test_random random = test_random_start(55);
-    const size_t capacity = 1 << 19;
+    const size_t capacity = 1 << 18;
     const struct shape shape = {"none", CODEC_NONE, capacity};
     struct setting s;
     setting_make(&s, &random, &shape, 9000, 4000);
