@@ -207,6 +207,13 @@ rm hurt/CURRENT
 has 1 "CURRENT" verify hurt
 has 3 "CURRENT" get hurt key1
 
+# ---- repair: what can be read is there again, the old files are kept ----
+has 0 "CURRENT" repair hurt
+has 0 "all fine" verify hurt
+has 0 "all fine" repair tree
+ls hurt/lost/*.sst >/dev/null || { echo "repair: nothing in lost/"; exit 1; }
+has 3 "there is no store" repair absent
+
 # ---- dump: any file, changing nothing ----
 table=$(ls tree/*.sst | head -n 1)
 before=$(cksum tree/* store/*)
