@@ -106,7 +106,11 @@ static uint64_t number_at(const struct buf *list, size_t i)
 static tamiz_status look_around(struct repair *r)
 {
     struct buf *lists[] = {&r->tables, &r->logs, &r->manifests};
-    const tamiz_status st = env_list(r->op, r->s->env, r->s->directory, see, r);
+    bool exists = false;
+    tamiz_file_info info;
+    tamiz_status st = env_path_info(r->op, r->s->env, r->s->directory, &exists, &info);
+    if (st == TAMIZ_OK && exists)
+        st = env_list(r->op, r->s->env, r->s->directory, see, r);
     if (st != TAMIZ_OK)
         return st;
     for (int i = 0; i < 3; i++) {
