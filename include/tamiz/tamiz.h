@@ -84,6 +84,16 @@ typedef struct tamiz_report {
  * denies a member. TAMIZ_CORRUPTION where something was found; the report has the number. */
 TAMIZ_API tamiz_status tamiz_verify(tamiz *db, tamiz_report *report);
 
+/* For a store that can't be opened, or that tamiz_verify finds damaged. Not open meanwhile
+ * (TAMIZ_BUSY). Where all is well nothing is touched. Else all that can be read of tables and logs
+ * is merged into new tables, which needs as much room again, and the old files go to the
+ * subdirectory "lost": nothing is deleted. Newer values win and deletes stay deleted, also where
+ * the manifest is lost; but a delete that stood where nothing can be read is lost with it. `report`
+ * may be NULL: each find is told, with what it cost. TAMIZ_OK: the store can be opened again,
+ * whatever report->damaged says. TAMIZ_NOT_FOUND: no store. A failure leaves it as it was. */
+TAMIZ_API tamiz_status tamiz_repair(const char *path, const tamiz_options *options,
+                                    tamiz_report *report);
+
 /* ---- writing
  * -------------------------------------------------------------------------------------------------
  */

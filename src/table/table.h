@@ -165,6 +165,12 @@ tamiz_status table_get_end(struct op *op, struct table_wait *wait, uint64_t *sta
 enum { TABLE_READ_AHEAD = 256 << 10, TABLE_LONG_SCAN = 64 };
 struct iter *table_iter(struct op *op, struct table *t, const struct table_read *how);
 
+/* What can still be read of a damaged table, which outlives it: forwards only (iter_seek_first,
+ * iter_next). A block that can't be read, and an entry that is out of order, is told to `report`
+ * and left out; only memory that runs out ends the walk. NULL: not even the index can be read
+ * (recorded in op). */
+struct iter *table_salvage(struct op *op, struct table *t, tamiz_report *report);
+
 /* Of a loaded table. Borrowed from it. */
 const struct table_properties *table_properties(const struct table *t);
 const struct filter_view *

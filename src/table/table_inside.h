@@ -73,6 +73,10 @@ tamiz_status block_load_begin(struct op *op, struct table *t, struct table_loade
 tamiz_status block_load_end(struct op *op, struct table *t, struct table_loaded *l,
                             struct block_load *load, struct cached_block **block);
 void block_load_abandon(struct table *t, struct block_load *load);
+/* One block from the device, whatever the cache has, and checked, whatever the options say. The
+ * caller's, pinned. */
+tamiz_status table_read_checked(struct op *op, struct table *t, struct table_loaded *l,
+                                uint32_t block, struct cached_block **b);
 
 /* Beside a step: which block it is about, and how many bytes. */
 struct step_about {
