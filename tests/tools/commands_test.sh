@@ -207,6 +207,14 @@ rm hurt/CURRENT
 has 1 "CURRENT" verify hurt
 has 3 "CURRENT" get hurt key1
 
+# ---- repair: what can be read is there again, the old files are kept ----
+cp -r hurt mended
+has 0 "CURRENT" repair mended
+has 0 "all fine" verify mended
+has 0 "all fine" repair tree
+ls mended/lost/*.sst >/dev/null || { echo "repair: nothing in lost/"; exit 1; }
+has 3 "there is no store" repair absent
+
 # ---- dump: any file, changing nothing ----
 table=$(ls tree/*.sst | head -n 1)
 before=$(cksum tree/* store/*)
