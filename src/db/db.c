@@ -183,20 +183,9 @@ done:
 
 tamiz_status store_options(const char *path, const tamiz_options *options, tamiz_options *taken)
 {
-    tamiz_options_init(taken);
     if (!path || !*path)
         return op_refuse(TAMIZ_INVALID_ARGUMENT, "path: %s", path ? "empty" : "NULL");
-    if (options && options->struct_size < sizeof options->struct_size)
-        return op_refuse(TAMIZ_INVALID_ARGUMENT,
-                         "options: struct_size=%zu: start from TAMIZ_OPTIONS_INIT",
-                         options->struct_size);
-    if (options)
-        memcpy(taken, options,
-               options->struct_size < sizeof *taken ? options->struct_size : sizeof *taken);
-    taken->struct_size = sizeof *taken;
-    if (!taken->env)
-        taken->env = tamiz_env_posix();
-    return options_check(taken);
+    return options_take(options, taken);
 }
 
 struct loose_op *loose_op_new(const struct alloc *alloc)

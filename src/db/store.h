@@ -96,6 +96,7 @@ struct store {
     bool log_lost;    /* a sync failed: no write before the memtables it covered are flushed */
     uint32_t merging; /* compaction jobs that run */
     uint32_t paused;  /* > 0: no new automatic compactions */
+    bool exclusive;   /* nor any other: tables are being ingested */
     const struct job *running[STORE_JOBS_MAX]; /* as many as merging */
     struct buf busy;                           /* u64 numbers of tables in running jobs */
     struct buf cursors[TAMIZ_LEVELS];

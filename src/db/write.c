@@ -328,7 +328,7 @@ static struct group collect(struct writer *leader)
     size_t bytes = writer_bytes(leader);
     for (struct writer *w = leader->next; w && g.writers < GROUP_WRITERS; w = w->next) {
         bytes += writer_bytes(w);
-        if (bytes > GROUP_BYTES || w->no_log != leader->no_log || w->seal)
+        if (bytes > GROUP_BYTES || w->no_log != leader->no_log || w->seal || w->work)
             break;
         g.last = w;
         g.writers++;
@@ -502,6 +502,31 @@ static tamiz_status commit(struct op *op, struct store *s, struct writer *leader
     return TAMIZ_OK;
 }
 
+tamiz_status store_log_skip(struct op *op, struct store *s, uint64_t seq)
+{
+    struct buf head = buf_init(&s->alloc);
+    tamiz_status st = TAMIZ_OK;
+    mutex_lock(&s->log_mutex);
+    struct store_log *log = active_log(s);
+    const uint64_t end = log->writer.end, last_seq = log->last_seq;
+    batch_head(&head, seq + 1, 0);
+    TRY(head.failed ? op_fail_memory(op) : TAMIZ_OK);
+    const struct slice piece = buf_slice(&head);
+    TRY(log_append(op, &log->writer, &piece, 1));
+    log->last_seq = seq;
+    st = store_sync_logs(op, s);
+    if (st != TAMIZ_OK) { /* its sequences will be used */
+        log_retract(op, &log->writer, end);
+        log->last_seq = last_seq;
+    }
+done:
+    mutex_unlock(&s->log_mutex);
+    buf_free(&head);
+    if (st != TAMIZ_OK)
+        log_failed(op, s);
+    return st;
+}
+
 /* ---- the queue ---- */
 
 static void finish(struct writer *w, struct op *from, tamiz_status status)
@@ -563,7 +588,11 @@ tamiz_status db_write(struct op *op, struct writer *w)
     if (!w->done) {
         struct group g = {.last = w, .writers = 1};
         tamiz_status st = make_room(op, w);
-        if (st == TAMIZ_OK) {
+        if (st == TAMIZ_OK && w->work) {
+            mutex_unlock(&s->mutex);
+            st = w->work(op, w);
+            mutex_lock(&s->mutex);
+        } else if (st == TAMIZ_OK) {
             g = collect(w);
             g.memtable =
                 atomic_load_explicit(&w->db->view, memory_order_relaxed)->memtables[0]->memtable;

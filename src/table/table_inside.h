@@ -13,6 +13,7 @@ struct table_loaded {
     struct index *index;
     cache_place *places; /* one a data block */
     uint64_t seq_max;
+    uint64_t stamp_base; /* added to every stamp in the file: 0, or that of an ingested table */
     struct filter_view filter;
     struct file *file; /* while it is being loaded; NULL afterwards */
     uint64_t file_id;
@@ -33,6 +34,7 @@ struct table {
     _Atomic uint32_t holders;
     uint64_t number;
     uint64_t file_id, file_size; /* as expected */
+    uint64_t sequence;           /* of entries that have none; see table_set_sequence */
     char *path;
     struct pooled_file file; /* acquired for each read of the device */
     struct mutex loading;    /* held by who loads */
