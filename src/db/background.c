@@ -233,10 +233,14 @@ static bool flush_one(struct store *s, struct op *op)
         return false;
     s->flushing = true;
     mutex_unlock(&s->mutex);
+    const uint64_t bytes = memtable_bytes(m->memtable), from = env_monotonic_ns(s->env);
     const tamiz_status st = flush_memtable(op, s->keyspace, m, keep_from);
+    const uint64_t took = env_monotonic_ns(s->env) - from;
     mem_ref_unref(s, m);
     mutex_lock(&s->mutex);
     s->flushing = false;
+    if (st == TAMIZ_OK)
+        s->pace.flush_rate = pace_learn(s->pace.flush_rate, bytes, took);
     if (st == TAMIZ_OK) {
         s->flush_error.status = TAMIZ_OK;
         s->flush_failures = 0;
@@ -404,6 +408,16 @@ static void job_end(struct store *s, struct version *base, struct job *j)
     mutex_lock(&s->mutex);
 }
 
+/* Bytes that a job takes from their level to the next: not those that they join. */
+static uint64_t bytes_leaving(const struct job *j)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < job_count(j); i++)
+        if (job_input(j, i)->level != j->output_level)
+            sum += job_input(j, i)->file_size;
+    return sum;
+}
+
 /* mutex held; given up during the work. */
 static bool merge_one(struct store *s, struct op *op)
 {
@@ -421,9 +435,13 @@ static bool merge_one(struct store *s, struct op *op)
         return false;
     }
     mutex_unlock(&s->mutex);
+    const uint64_t bytes = bytes_leaving(&j), from = env_monotonic_ns(s->env);
     st = db_merge(op, db, base, &j);
+    const uint64_t took = env_monotonic_ns(s->env) - from;
     mutex_lock(&s->mutex);
     merge_ended(s, op, st);
+    if (st == TAMIZ_OK && !j.move)
+        s->pace.merge_rate = pace_learn(s->pace.merge_rate, bytes, took);
     job_end(s, base, &j);
     return st == TAMIZ_OK;
 }

@@ -105,6 +105,9 @@ static void fill_counters(tamiz_stats *out, const struct counters *c)
     out->compaction_bytes_out = counter_get(&c->compaction_bytes_out);
     out->stalls = counter_get(&c->stalls);
     out->stall_us = counter_get(&c->stall_us);
+    out->stall_flush_us = counter_get(&c->stall_flush_us);
+    out->stall_level0_us = counter_get(&c->stall_level0_us);
+    out->stall_debt_us = counter_get(&c->stall_debt_us);
     tamiz_io_stats *const io[IO_PURPOSES] = {
         [IO_DATA] = &out->data, [IO_INDEX] = &out->index, [IO_FILTER] = &out->filter,
         [IO_META] = &out->meta, [IO_LOG] = &out->log,     [IO_COMPACTION] = &out->compaction};
@@ -205,6 +208,9 @@ static const struct field store_fields[] = {
     WHOLE(compaction_bytes_out),
     WHOLE(stalls),
     WHOLE(stall_us),
+    WHOLE(stall_flush_us),
+    WHOLE(stall_level0_us),
+    WHOLE(stall_debt_us),
     WHOLE(cache_bytes),
     WHOLE(memtable_bytes),
     WHOLE(table_memory_bytes),
