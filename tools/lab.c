@@ -87,6 +87,28 @@ static int probes_make(struct lab *lab, struct random *random)
     return EXIT_DONE;
 }
 
+/* A key asked for m times gets one answer m times. So the rate over all probes varies as one over
+ * (sum of m)^2 / sum of m^2 independent ones would. */
+static void independent_count(struct lab *lab)
+{
+    struct word *absent = tool_resize(NULL, lab->absent_count * sizeof *absent);
+    size_t count = 0;
+    for (size_t i = 0; i < lab->probe_count; i++)
+        if (!lab->present[i])
+            absent[count++] = lab->probes[i];
+    word_order(absent, count);
+    double squares = 0;
+    for (size_t i = 0, m = 0; i < count; i++) {
+        m++;
+        if (i + 1 < count && word_equal(absent[i], absent[i + 1]))
+            continue;
+        squares += (double)m * (double)m;
+        m = 0;
+    }
+    lab->absent_independent = squares > 0 ? (double)count * (double)count / squares : 0;
+    free(absent);
+}
+
 /* Loaded in a shuffled order, as a store is that was not filled by a sort. */
 static void load_order_make(struct lab *lab, struct random *random)
 {
@@ -165,6 +187,7 @@ static int lab_go(struct lab *lab, uint64_t count)
     if (!(status = policies_check(lab, list.data)) && !(status = keys_make(lab, count)) &&
         !(status = probes_make(lab, &random))) {
         load_order_make(lab, &random);
+        independent_count(lab);
         machine_take(&lab->machine);
         status = policies_run(lab, list.data);
     }

@@ -49,6 +49,8 @@ struct lab {
     struct word *probes;
     bool *present; /* of each probe */
     size_t probe_count, absent_count;
+    double absent_independent; /* of the absent probes, as many as chance sees: repeats tell nothing
+                                  new */
     struct lab_row *rows;
     size_t row_count;
     char note[200]; /* what the store said of direct I/O where it was refused, or "" */

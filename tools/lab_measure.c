@@ -281,14 +281,15 @@ static int members_check(struct measure *m)
 
 /* ---- the row ---- */
 
-static void rates_fill(struct lab_row *row, const tamiz_level_stats *with)
+static void rates_fill(const struct lab *lab, struct lab_row *row, const tamiz_level_stats *with)
 {
     const double asked = (double)(with->filter_negatives + with->filter_false_positives);
-    if (asked == 0)
+    if (asked == 0 || lab->absent_count == 0)
         return;
     row->measured_fpr = (double)with->filter_false_positives / asked;
     row->expected_fpr = with->filter_expected_false_positives / asked;
-    const double deviation = sqrt(row->expected_fpr * (1 - row->expected_fpr) / asked);
+    const double independent = asked * lab->absent_independent / (double)lab->absent_count;
+    const double deviation = sqrt(row->expected_fpr * (1 - row->expected_fpr) / independent);
     row->sigmas = deviation > 0 ? (row->measured_fpr - row->expected_fpr) / deviation : 0;
 }
 
@@ -303,7 +304,7 @@ static void row_fill(struct measure *m, const struct lab_pass *with, const struc
     row->table_bytes = total->bytes;
     row->filter_bytes = total->filter_bytes;
     row->bits_per_key = total->keys ? (double)total->filter_bytes * 8 / (double)total->keys : 0;
-    rates_fill(row, total);
+    rates_fill(m->lab, row, total);
     row->probes = m->lab->probe_count;
     row->absent_probes = m->lab->absent_count;
     row->filter_negatives = total->filter_negatives;

@@ -133,6 +133,15 @@ static void setting_print(const struct lab *lab)
     text_free(&out);
 }
 
+/* Direct I/O on a file system in memory is granted, and reaches no device. */
+static void device_doubt_print(const struct lab *lab)
+{
+    const struct lab_row *r = &lab->rows[0];
+    if (r->kernel_read_bytes_without == 0 && r->store_read_bytes_without > 0)
+        (void)puts("\nnote: the kernel says that nothing was read from a device here: the files "
+                   "may lie in memory");
+}
+
 static void conclusion_print(const struct lab *lab)
 {
     struct text out = {0};
@@ -165,5 +174,6 @@ void lab_print(const struct lab *lab)
     setting_print(lab);
     grid_print(&g, terminal_width(), stdout);
     grid_free(&g);
+    device_doubt_print(lab);
     conclusion_print(lab);
 }

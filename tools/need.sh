@@ -47,7 +47,7 @@ wish() {
     has_apt || return 0
     missing=$(missing_of "$@")
     [ -n "$missing" ] || return 0
-    echo "Missing, would be used if it were there: $missing"
+    echo "Missing, to be installed if it can be had: $missing"
     # shellcheck disable=SC2086
     install_packages $missing || echo "Going on without: $missing"
 }

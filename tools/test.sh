@@ -31,8 +31,8 @@ step() {
     name=$1
     shift
     printf '\n== %s\n' "$name"
-    { "$@" 2>&1; echo "exit $?"; } | tee "build/$name.log" | grep -v '^exit [0-9]*$' || true
-    status=$(sed -n 's/^exit \([0-9]*\)$/\1/p' "build/$name.log" | tail -n 1)
+    { "$@" 2>&1 && echo 0 >"build/$name.status" || echo $? >"build/$name.status"; } | tee "build/$name.log"
+    status=$(cat "build/$name.status")
     grep -E 'tests passed, [0-9]+ tests failed out of [0-9]+' "build/$name.log" >>"$results" || true
     if [ "$status" != 0 ] && ! grep -q 'tests failed out of' "build/$name.log"; then
         echo "$name: failed before any test" >&2
@@ -41,7 +41,7 @@ step() {
     [ "$status" = 0 ] || broken=1
 }
 
-# suite NAME PRESET COMPILER SANITIZE LABEL: configure, build, test as the preset of that name does, with any cmake
+# suite NAME COMPILER TYPE SANITIZE CTEST_FLAGS: configures, builds and tests as the preset of that name does, with any cmake
 # from 3.21 on and any compiler.
 suite() {
     cmake -S . -B "build/$1" -G Ninja -DCMAKE_C_COMPILER="$2" -DCMAKE_BUILD_TYPE="$3" \

@@ -65,12 +65,22 @@ static int word_compare(const void *a, const void *b)
     return order ? order : (x->size > y->size) - (x->size < y->size);
 }
 
+bool word_equal(struct word a, struct word b)
+{
+    return word_compare(&a, &b) == 0;
+}
+
+void word_order(struct word *list, size_t count)
+{
+    qsort(list, count, sizeof *list, word_compare);
+}
+
 size_t word_sort(struct word *list, size_t count)
 {
     size_t kept = 0;
-    qsort(list, count, sizeof *list, word_compare);
+    word_order(list, count);
     for (size_t i = 0; i < count; i++)
-        if (kept == 0 || word_compare(&list[kept - 1], &list[i]) != 0)
+        if (kept == 0 || !word_equal(list[kept - 1], list[i]))
             list[kept++] = list[i];
     return kept;
 }

@@ -36,7 +36,10 @@ static inline struct word words_at(const struct words *w, size_t i)
 /* An array of all of them, in the order of adding; freed by the caller with free(). Valid until the
  * next add. */
 struct word *words_array(const struct words *w);
-/* In memcmp's order, repeats taken out; the new count. */
+bool word_equal(struct word a, struct word b);
+/* In memcmp's order. */
+void word_order(struct word *list, size_t count);
+/* The same, repeats taken out; the new count. */
 size_t word_sort(struct word *list, size_t count);
 /* The place of `key` in a sorted list, or `count`. */
 size_t word_find(const struct word *sorted, size_t count, struct word key);

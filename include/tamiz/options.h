@@ -63,6 +63,8 @@ typedef struct tamiz_options {
     tamiz_event_log log;       /* events; the default is silence       */
     const tamiz_env *env;      /* NULL: tamiz_env_posix()      */
     tamiz_allocator allocator; /* resize NULL: libc */
+    uint32_t
+        audit; /* one read in so many also looks into the tables whose filters said no; 0: none */
 } tamiz_options;
 
 /* The defaults, struct_size set. */
@@ -90,10 +92,7 @@ TAMIZ_API tamiz_status tamiz_options_help(char **text);
              TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE,               \
              TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE},                                      \
             {3, 3, 3, 3, 3, 3, 3, 3}, TAMIZ_COMPACTION_LEVELED, 10, 4, 12, 2, TAMIZ_SYNC_NONE, 0,  \
-            0, {NULL, NULL}, NULL,                                                                 \
-        {                                                                                          \
-            NULL, NULL                                                                             \
-        }                                                                                          \
+            0, {NULL, NULL}, NULL, {NULL, NULL}, 0                                                 \
     }
 
 #ifdef __cplusplus

@@ -228,7 +228,10 @@ typedef struct tamiz_level_stats {
     uint64_t device_reads, device_read_bytes; /* data blocks */
     uint64_t device_reads_avoided; /* estimate: device reads that a store without filters would have
                                       made */
-    uint64_t device_reads_avoided_error; /* of the estimate, one standard deviation */
+    uint64_t device_reads_avoided_error; /* half of its 95 % interval */
+    /* Filters not asked, and why: estimates, from the same sample. */
+    uint64_t not_asked_outside_range;  /* no table of a run spans the key */
+    uint64_t not_asked_answered_above; /* a newer table knew the key      */
 } tamiz_level_stats;
 
 /* Counters since opening; always on. filter_negatives are probes avoided, device_reads_avoided are
@@ -246,7 +249,9 @@ typedef struct tamiz_stats {
     uint64_t compactions, compaction_bytes_in, compaction_bytes_out;
     uint64_t stalls, stall_us;
     uint64_t cache_bytes, memtable_bytes,
-        table_memory_bytes; /* now: blocks cached; memtables; indexes and filters in memory */
+        table_memory_bytes;  /* now: blocks cached; memtables; indexes and filters in memory */
+    uint64_t filter_audits;  /* negatives that the audit really looked into (option audit) */
+    uint64_t filter_denials; /* … and found wrong: such a filter is not asked any more     */
     /* stall_us by what writers were slowed or stopped for: memtables that were not flushed yet,
      * runs in level 0, bytes that waited to be merged. */
     uint64_t stall_flush_us, stall_level0_us, stall_debt_us;

@@ -60,6 +60,9 @@ typedef enum tamiz_event_kind {
     TAMIZ_EVENT_FILE_DELETED,
     TAMIZ_EVENT_BACKGROUND_ERROR,
     TAMIZ_EVENT_NOTE,
+    TAMIZ_EVENT_FILTER_DRIFT,  /* a table's measured rate has left what its filter promises */
+    TAMIZ_EVENT_FILTER_DENIED, /* the audit found a key that its table's filter denied: the filter
+                                  is no longer asked */
 } tamiz_event_kind;
 
 /* `text` is one line for a person, valid during the call. Called by any thread, sometimes with the

@@ -20,6 +20,10 @@ typedef _Atomic uint64_t counter;
 
 static inline void counter_add(counter *c, uint64_t n)
 {
+#ifdef TAMIZ_NO_LEDGER /* what counting costs: the build to compare with */
+    (void)c, (void)n;
+    return;
+#endif
     atomic_store_explicit(c, atomic_load_explicit(c, memory_order_relaxed) + n,
                           memory_order_relaxed);
 }
@@ -42,8 +46,9 @@ struct level_counters {
     counter expected_fp_1e9; /* sum of the probed filters' expected rates where the key was absent,
                                 × 1e9 */
     counter device_read_bytes;
-    counter avoided; /* estimated device reads avoided                                         */
-    counter avoided_squares; /* sum of squared weights behind that estimate: its variance */
+    /* Behind the estimate of device reads avoided: db/ledger.c. */
+    counter outside_range, answered_above; /* filters not asked, and why: from sampled reads */
+    counter twin, avoided, avoided_linear, avoided_squares;
 };
 
 /* One thread's part of a store's statistics. All 64-bit counters, so that summing is a loop. */
@@ -53,6 +58,8 @@ struct counters {
     counter stall_flush_us, stall_level0_us, stall_debt_us; /* the same, by reason */
     counter flushes, flush_bytes_in, flush_bytes_out;
     counter compactions, compaction_bytes_in, compaction_bytes_out;
+    counter followed_squares;              /* of the ledger: db/ledger.c */
+    counter filter_audits, filter_denials; /* negatives really looked into; and found wrong */
     struct io_counters io[IO_PURPOSES];
     struct level_counters memtables; /* steps with no level */
     struct level_counters level[TAMIZ_LEVELS];

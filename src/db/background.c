@@ -632,6 +632,9 @@ static tamiz_status run_asked(struct op *op, struct tamiz *db, struct version *b
     mutex_unlock(&s->mutex);
     const tamiz_status st = db_merge(op, db, base, j);
     mutex_lock(&s->mutex);
+    if (st == TAMIZ_OK)
+        merge_ended(s, op,
+                    st); /* also after damage: automatic merges find out what is left of it */
     job_end(s, base, j);
     return st;
 }

@@ -71,10 +71,10 @@ static tamiz_status store_init(struct op *op, struct store *s)
     TRY(condition_init(op, &s->work));
     TRY(epoch_init(op, &s->epoch, &s->alloc));
     TRY(file_pool_init(op, &s->files, s->env, open_files_limit(s)));
+    s->opened_ns = env_monotonic_ns(s->env);
     s->fork_guard = fork_guard_new();
     s->cache = cache_new(&s->alloc, &s->epoch, (size_t)s->options.cache);
-    s->ledger =
-        ledger_new(&s->alloc, s->options.cache, s->options.block + sizeof(struct cached_block));
+    s->ledger = ledger_new(s, s->options.cache, s->options.block);
     s->keyspace = mem_new_array(&s->alloc, 1, sizeof *s->keyspace);
     TRY(s->fork_guard && s->cache && s->ledger && s->keyspace ? TAMIZ_OK : op_fail_memory(op));
     s->keyspace->store = s;

@@ -3,24 +3,17 @@
 
 #include <assert.h>
 
-/* The view after: without `flushed`, over `version`. mutex held. */
-static struct view *view_after(struct op *op, struct tamiz *db, struct version *version,
-                               const struct mem_ref *flushed)
+/* The view after: without `flushed`, over `version`, into `next`. mutex held. */
+static void view_after(struct tamiz *db, struct version *version, const struct mem_ref *flushed,
+                       struct view *next)
 {
-    struct store *s = db->store;
     const struct view *now = atomic_load_explicit(&db->view, memory_order_relaxed);
-    struct mem_ref **list = mem_new_array(&s->alloc, now->memtable_count, sizeof(struct mem_ref *));
-    if (!list) {
-        op_fail_memory(op);
-        return NULL;
-    }
+    struct mem_ref *list[VIEW_ROOM];
     uint32_t count = 0;
     for (uint32_t i = 0; i < now->memtable_count; i++)
         if (now->memtables[i] != flushed)
             list[count++] = now->memtables[i];
-    struct view *next = view_new(op, s, list, count, version);
-    mem_free(&s->alloc, list, now->memtable_count * sizeof *list);
-    return next;
+    view_fill(next, list, count, version);
 }
 
 /* Remembers removed tables until nobody reads them. The references are taken before anything
@@ -69,13 +62,15 @@ tamiz_status install(struct op *op, struct tamiz *db, const struct version_edit 
                      struct mem_ref *flushed, uint64_t log_number)
 {
     struct store *s = db->store;
-    struct version *version = NULL;
+    struct version *version = NULL, *old;
     struct view *view = NULL;
     struct obsolete *obsolete = NULL;
     tamiz_status st = TAMIZ_OK;
     mutex_lock(&s->install_mutex);
     struct manifest_state after = s->state;
     struct manifest_edit record = {.tables = *edit};
+    view = view_reserve(op, s);
+    TRY(view ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
     TRY(obsolete_collect(op, s, s->state.version, edit, &obsolete));
     TRY(version_apply(op, &s->alloc, s->state.version, edit, &version));
     TRY(version_attach(op, version, &s->world, s->directory));
@@ -96,29 +91,23 @@ tamiz_status install(struct op *op, struct tamiz *db, const struct version_edit 
         atomic_store_explicit(&s->next_file, after.next_file, memory_order_relaxed);
     TRY(st);
 
+    /* Durable: from here on nothing can fail, or the next edit would not follow from this one. */
     mutex_lock(&s->mutex);
-    view = view_after(op, db, version, flushed);
-    if (view) {
-        struct version *old = s->state.version;
-        s->state = after;
-        version = old;
-        view_publish(db, view);
-        s->pace.since = UINT64_MAX; /* work it out anew */
-        condition_broadcast(&s->progress);
-        obsolete_join(s, obsolete);
-        obsolete = NULL;
-    } else {
-        /* Durable, but not shown: the readers' picture still has all files it needs, and so does
-         * the next open. */
-        st = TAMIZ_OUT_OF_MEMORY;
-        s->manifest.unsettled = true;
-        atomic_store_explicit(&s->unsettled, true, memory_order_release);
-        s->write_error = true;
-    }
+    view_after(db, version, flushed, view);
+    old = s->state.version;
+    s->state = after;
+    version = old;
+    view_publish(db, view);
+    view = NULL;
+    s->pace.since = UINT64_MAX; /* work it out anew */
+    condition_broadcast(&s->progress);
+    obsolete_join(s, obsolete);
+    obsolete = NULL;
     mutex_unlock(&s->mutex);
 done:
     obsolete_free(s, obsolete);
     version_unref(version);
+    view_unref(view);
     mutex_unlock(&s->install_mutex);
     return st;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "db/get.h"
+#include "db/ledger.h"
 #include "db/read_options.h"
 
 enum { CHUNK = 64, PAIRS = 1024 };
@@ -25,6 +26,8 @@ struct pending {
     struct lookup lookup;
     uint32_t next, end; /* its pairs, newest table first          */
     bool waits;         /* a read is under way                      */
+    bool is_followed;   /* by the ledger */
+    struct followed followed;
 };
 
 struct multi {
@@ -44,6 +47,14 @@ struct multi {
 };
 
 /* ---- answers ---- */
+
+/* `table`: which knew the key; NULL: none did. */
+static void follow(const struct multi *m, struct pending *p, const struct table *table)
+{
+    p->followed.lookup = &p->lookup;
+    p->followed.answered = table;
+    ledger_follow(m->op, m->db->store->ledger, m->view->version, &p->followed);
+}
 
 static void answer(struct multi *m, const struct pending *p, tamiz_status st, uint64_t stamp,
                    struct slice value)
@@ -103,10 +114,10 @@ static void find_pairs(struct multi *m)
     uint32_t n = 0;
     for (uint32_t i = 0; i < m->count; i++) {
         struct pending *p = &m->keys[i];
-        const uint64_t key8 = slice_prefix8(p->lookup.key, 0);
         p->next = n;
         for (uint32_t r = 0; r < v->run_count; r++) {
-            const struct table_meta *meta = run_find(&v->runs[r], p->lookup.key, key8);
+            const struct table_meta *meta =
+                run_find(&v->runs[r], p->lookup.key, run_word(&v->runs[r], p->lookup.key));
             if (!meta)
                 continue;
             m->pairs[n++] = (struct pair){meta->table, (int)v->runs[r].level, false};
@@ -139,6 +150,8 @@ static void ask_filters(struct multi *m)
             i++;
             continue;
         }
+        if (p->is_followed && st == TAMIZ_OK)
+            follow(m, p, NULL);
         answer(m, p, st == TAMIZ_OK ? TAMIZ_NOT_FOUND : st, 0, (struct slice){0});
         settle(m, i);
     }
@@ -188,6 +201,8 @@ static bool advance(struct multi *m, uint32_t i, uint32_t *waits)
         }
         p->next += st == TAMIZ_NOT_FOUND;
     }
+    if (p->is_followed && st >= 0)
+        follow(m, p, st == TAMIZ_OK ? m->pairs[p->next].table : NULL);
     answer(m, p, st, stamp, value);
     return true;
 }
@@ -202,10 +217,13 @@ static void read_together(struct multi *m, uint32_t waits)
         struct slice value = {0};
         m->waits[i].request.status = m->requests[i].status;
         const tamiz_status st = table_get_end(m->op, &m->waits[i], &stamp, &value, &pinned);
+        p->followed.device_reads[m->pairs[p->next].level]++;
         if (st == TAMIZ_NOT_FOUND) {
             p->next++;
             p->waits = false; /* on to its next table, in the next round */
         } else {
+            if (p->is_followed && st == TAMIZ_OK)
+                follow(m, p, m->pairs[p->next].table);
             answer(m, p, st, stamp, value);
             p->next = p->end = 0; /* answered: removed below */
         }
@@ -243,6 +261,13 @@ static void run_chunk(struct multi *m, const void *const keys[], const size_t ke
         m->keys[i] = (struct pending){
             .index = at, .lookup = lookup_make(slice_of(keys[at], key_sizes[at]), seq)};
         counter_add(&m->op->count->gets, 1);
+        const unsigned due =
+            ledger_due(m->op, m->db->store->ledger, &m->keys[i].lookup, m->options);
+        if (due & LEDGER_AUDIT)
+            ledger_audit(m->op, m->db->store->ledger, m->view->version, &m->keys[i].lookup);
+        m->keys[i].is_followed = due & LEDGER_FOLLOW;
+        m->keys[i].followed.at = counter_get(&m->op->count->gets);
+        m->keys[i].followed.newest = !m->options->snapshot;
     }
     search_memtables(m);
     find_pairs(m);

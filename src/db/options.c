@@ -54,6 +54,8 @@ static const struct row rows[] = {
     {"sync", SYNC, AT(sync), 0, 0, "when the log reaches the disk: none, interval:MS, always"},
     {"max_open_files", NUMBER, AT(max_open_files), 0, 1 << 20,
      "never exceeded, at least 16; 0: by the process's limit"},
+    {"audit", NUMBER, AT(audit), 0, UINT32_MAX,
+     "one read in so many also looks where filters said no; 0: none"},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 

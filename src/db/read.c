@@ -147,10 +147,9 @@ static bool may_contain(struct op *op, const struct view *view, const struct loo
     for (uint32_t i = 0; i < view->memtable_count; i++)
         if (memtable_get(op, view->memtables[i]->memtable, lookup, &stamp, &value) == TAMIZ_OK)
             return stamp_kind(stamp) != KIND_DELETE;
-    const uint64_t key8 = slice_prefix8(lookup->key, 0);
     for (uint32_t r = 0; r < view->version->run_count; r++) {
         const struct run *run = &view->version->runs[r];
-        const struct table_meta *meta = run_find(run, lookup->key, key8);
+        const struct table_meta *meta = run_find(run, lookup->key, run_word(run, lookup->key));
         if (!meta)
             continue;
         struct table_read how = read_options_table(options);

@@ -11,6 +11,7 @@
  */
 #include "db/recover.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "db/background.h"
@@ -193,6 +194,22 @@ static tamiz_status judge_gap(struct op *op, struct replay *r, struct log_reader
     return TAMIZ_OK;
 }
 
+/* The first log goes on where the tables end. Edits of the manifest are durable before a log is
+ * removed, so a hole here is not from a crash: the manifest has lost edits, and with them tables.
+ */
+static tamiz_status check_first_log(struct op *op, const struct store *s,
+                                    const struct log_reader *log, const char *path)
+{
+    if (log->header.first <= s->state.last_seq + 1)
+        return TAMIZ_OK;
+    return op_fail(op, TAMIZ_CORRUPTION,
+                   "MANIFEST-%06llu: expected edits up to sequence %llu, where %s begins, found "
+                   "them up to %llu",
+                   (unsigned long long)s->state.manifest_number,
+                   (unsigned long long)(log->header.first - 1), path,
+                   (unsigned long long)s->state.last_seq);
+}
+
 static tamiz_status replay_log(struct op *op, struct replay *r, uint64_t number, uint64_t limit_seq)
 {
     struct store *s = r->s;
@@ -204,6 +221,8 @@ static tamiz_status replay_log(struct op *op, struct replay *r, uint64_t number,
     TRY(path ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
     TRY(log_reader_open(op, s->env, &s->alloc, path, LOG_WAL, IO_LOG, &log, &empty));
     opened = true;
+    if (!empty && !r->next_seq)
+        TRY(check_first_log(op, s, &log, path));
     if (!empty && r->next_seq && log.header.first > r->next_seq)
         TRY(judge_gap(op, r, &log, path));
     while (!empty && !r->stopped) {
@@ -316,6 +335,18 @@ static tamiz_status start_writing(struct op *op, struct store *s, struct replay 
     return st == TAMIZ_OK ? install(op, s->keyspace, &nothing, NULL, new_log) : st;
 }
 
+/* The directory of a new store is itself only a name in its parent, and may have been left there
+ * unsynced: by a run that ended between making and syncing it, or by whoever made it for us. Where
+ * the parent may not be opened, it was not us who made it. */
+static tamiz_status keep_directory(struct op *op, struct store *s)
+{
+    const tamiz_status st = env_sync_parent(op, s->env, s->directory);
+    if (st == TAMIZ_OK || (op->os_error != EACCES && op->os_error != EPERM))
+        return st;
+    op_forgive(op);
+    return TAMIZ_OK;
+}
+
 static tamiz_status recover_state(struct op *op, struct store *s)
 {
     tamiz_status st = manifest_recover(op, s->env, &s->alloc, s->directory, &s->state);
@@ -328,7 +359,7 @@ static tamiz_status recover_state(struct op *op, struct store *s)
         op_fail(op, TAMIZ_NOT_FOUND, "%s: no store here", s->directory);
         return TAMIZ_NOT_FOUND;
     }
-    return TAMIZ_OK; /* the state is that of an empty store */
+    return keep_directory(op, s); /* the state is that of an empty store */
 }
 
 tamiz_status recover(struct op *op, struct store *s)

@@ -6,8 +6,10 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "db/ledger.h"
 #include "db/options.h"
 #include "db/scan.h"
+#include "db/trust.h"
 #include "db/view.h"
 
 /* All counters of the store: slots, closed iterators and ended jobs, open iterators. */
@@ -20,11 +22,6 @@ static void sum_counters(struct store *s, struct counters *sum)
     for (const struct tamiz_iter *it = s->iters; it; it = it->following)
         counters_sum(sum, &it->count);
     mutex_unlock(&s->mutex);
-}
-
-static uint64_t positive(uint64_t sum)
-{
-    return (int64_t)sum > 0 ? sum : 0;
 }
 
 static void fill_level(tamiz_level_stats *to, const struct level_counters *c)
@@ -41,8 +38,8 @@ static void fill_level(tamiz_level_stats *to, const struct level_counters *c)
     to->block_cache_hits = counter_get(&c->steps[TAMIZ_STEP_BLOCK_CACHED]);
     to->block_cache_misses = to->device_reads = counter_get(&c->steps[TAMIZ_STEP_BLOCK_DEVICE]);
     to->device_read_bytes = counter_get(&c->device_read_bytes);
-    to->device_reads_avoided = positive(counter_get(&c->avoided));
-    to->device_reads_avoided_error = (uint64_t)sqrt((double)counter_get(&c->avoided_squares));
+    to->not_asked_outside_range = counter_get(&c->outside_range);
+    to->not_asked_answered_above = counter_get(&c->answered_above);
 }
 
 static void add_level(tamiz_level_stats *sum, const tamiz_level_stats *l)
@@ -62,6 +59,8 @@ static void add_level(tamiz_level_stats *sum, const tamiz_level_stats *l)
     sum->block_cache_misses += l->block_cache_misses;
     sum->device_reads += l->device_reads;
     sum->device_read_bytes += l->device_read_bytes;
+    sum->not_asked_outside_range += l->not_asked_outside_range;
+    sum->not_asked_answered_above += l->not_asked_answered_above;
 }
 
 static tamiz_io_stats io_of(const struct io_counters *c)
@@ -89,10 +88,16 @@ static void fill_shape(tamiz_stats *out, const struct view *view)
         out->memtable_bytes += memtable_bytes(view->memtables[i]->memtable);
 }
 
+/* Of signed terms; what is avoided is not below 0. */
+static void fill_estimate(tamiz_level_stats *to, const struct estimate *e)
+{
+    to->device_reads_avoided = e->avoided > 0 ? (uint64_t)llround(e->avoided) : 0;
+    to->device_reads_avoided_error = (uint64_t)llround(ledger_error(e));
+}
+
 static void fill_counters(tamiz_stats *out, const struct counters *c)
 {
-    uint64_t avoided = 0;
-    double variance = 0;
+    struct estimate sum = {0};
     out->gets = counter_get(&c->gets);
     out->gets_found = counter_get(&c->gets_found);
     out->memtable_hits = counter_get(&c->memtable_hits);
@@ -108,6 +113,8 @@ static void fill_counters(tamiz_stats *out, const struct counters *c)
     out->stall_flush_us = counter_get(&c->stall_flush_us);
     out->stall_level0_us = counter_get(&c->stall_level0_us);
     out->stall_debt_us = counter_get(&c->stall_debt_us);
+    out->filter_audits = counter_get(&c->filter_audits);
+    out->filter_denials = counter_get(&c->filter_denials);
     tamiz_io_stats *const io[IO_PURPOSES] = {
         [IO_DATA] = &out->data, [IO_INDEX] = &out->index, [IO_FILTER] = &out->filter,
         [IO_META] = &out->meta, [IO_LOG] = &out->log,     [IO_COMPACTION] = &out->compaction};
@@ -116,12 +123,12 @@ static void fill_counters(tamiz_stats *out, const struct counters *c)
     for (int i = 0; i < TAMIZ_LEVELS; i++) {
         fill_level(&out->level[i], &c->level[i]);
         add_level(&out->total, &out->level[i]);
-        avoided += counter_get(&c->level[i].avoided);
-        variance += (double)counter_get(&c->level[i].avoided_squares);
+        const struct estimate one = ledger_estimate(c, &c->level[i]);
+        fill_estimate(&out->level[i], &one);
+        sum = (struct estimate){sum.avoided + one.avoided, sum.variance + one.variance,
+                                sum.model + one.model};
     }
-    out->total.device_reads_avoided =
-        positive(avoided); /* signed terms: the sum before the cut at 0 */
-    out->total.device_reads_avoided_error = (uint64_t)sqrt(variance);
+    fill_estimate(&out->total, &sum);
 }
 
 static void stats_fill(tamiz *db, tamiz_stats *out, struct counters *room)
@@ -190,6 +197,8 @@ static const struct field level_fields[] = {
     LEVEL(device_read_bytes),
     LEVEL(device_reads_avoided),
     LEVEL(device_reads_avoided_error),
+    LEVEL(not_asked_outside_range),
+    LEVEL(not_asked_answered_above),
 };
 #define WHOLE(f)                                                                                   \
     {                                                                                              \
@@ -214,6 +223,8 @@ static const struct field store_fields[] = {
     WHOLE(cache_bytes),
     WHOLE(memtable_bytes),
     WHOLE(table_memory_bytes),
+    WHOLE(filter_audits),
+    WHOLE(filter_denials),
 };
 static const struct field io_fields[] = {
     WHOLE(data), WHOLE(index), WHOLE(filter), WHOLE(meta), WHOLE(log), WHOLE(compaction),
@@ -247,16 +258,17 @@ static void json_level(struct buf *out, const tamiz_level_stats *l)
         buf_printf(out, "%s\"%s\":", i ? "," : "", level_fields[i].name);
         print_field(out, l, &level_fields[i]);
     }
-    const double rate = measured_rate(l);
-    if (rate < 0)
-        buf_text(out, ",\"measured_fpr\":null}");
-    else
-        buf_printf(out, ",\"measured_fpr\":%.6g}", rate);
+    trust_rate_json(out, l->filter_false_positives, l->filter_negatives,
+                    l->filter_expected_false_positives);
+    if (l->filter_bytes)
+        buf_printf(out, ",\"device_reads_avoided_per_kib\":%.6g",
+                   (double)l->device_reads_avoided * 1024 / (double)l->filter_bytes);
+    buf_text(out, "}");
 }
 
-static void stats_json(struct buf *out, const tamiz_stats *s)
+static void stats_json(struct buf *out, const tamiz_stats *s, const struct version *v)
 {
-    buf_text(out, "{");
+    buf_text(out, "{\"keyspace\":\"default\",");
     for (int i = 0; i < STORE_FIELDS; i++) {
         buf_printf(out, "\"%s\":", store_fields[i].name);
         print_field(out, s, &store_fields[i]);
@@ -286,11 +298,14 @@ static void stats_json(struct buf *out, const tamiz_stats *s)
         buf_text(out, i ? "," : "");
         json_level(out, &s->level[i]);
     }
-    buf_text(out, "]}\n");
+    buf_text(out, "],");
+    trust_tables_json(out, v);
+    buf_text(out, "}\n");
 }
 
-static void stats_prometheus(struct buf *out, const tamiz_stats *s)
+static void stats_prometheus(struct buf *out, const tamiz_stats *s, const struct version *v)
 {
+    trust_tables_prometheus(out, v);
     for (int i = 0; i < STORE_FIELDS; i++) {
         buf_printf(out, "tamiz_%s ", store_fields[i].name);
         print_field(out, s, &store_fields[i]);
@@ -318,7 +333,13 @@ static void stats_prometheus(struct buf *out, const tamiz_stats *s)
     }
 }
 
-static void stats_text(struct buf *out, const tamiz_stats *s)
+static double seconds_open(const struct store *s)
+{
+    return (double)(env_monotonic_ns(s->env) - s->opened_ns) / 1e9;
+}
+
+static void stats_text(struct buf *out, const tamiz_stats *s, const struct version *v,
+                       double seconds)
 {
     for (int i = 0; i < STORE_FIELDS; i++) {
         buf_printf(out, "%-34s ", store_fields[i].name);
@@ -341,6 +362,7 @@ static void stats_text(struct buf *out, const tamiz_stats *s)
                    (unsigned long long)io->read_bytes, (unsigned long long)io->writes,
                    (unsigned long long)io->write_bytes);
     }
+    trust_text(out, s, v, seconds);
 }
 
 static void levels_text(struct buf *out, const tamiz_stats *s, const struct version *v)
@@ -387,11 +409,11 @@ static bool property_print(struct buf *out, tamiz *db, const char *name, const t
                            const struct view *view)
 {
     if (strcmp(name, "stats") == 0)
-        stats_text(out, stats);
+        stats_text(out, stats, view->version, seconds_open(db->store));
     else if (strcmp(name, "stats.json") == 0)
-        stats_json(out, stats);
+        stats_json(out, stats, view->version);
     else if (strcmp(name, "stats.prometheus") == 0)
-        stats_prometheus(out, stats);
+        stats_prometheus(out, stats, view->version);
     else if (strcmp(name, "levels") == 0)
         levels_text(out, stats, view->version);
     else if (strcmp(name, "tables") == 0)

@@ -80,6 +80,7 @@ struct store {
     _Atomic bool closing;
     _Atomic bool unsettled;        /* the manifest's: nothing may be deleted */
     _Atomic uint64_t last_sync_ns; /* monotonic */
+    uint64_t opened_ns;            /* monotonic; frozen */
 
     /* install_mutex */
     struct mutex install_mutex;
@@ -102,6 +103,7 @@ struct store {
     struct counters ended; /* of closed iterators and ended jobs */
     bool flushing;         /* a flush job runs */
     bool moving_on;   /* the active memtable must be sealed before the next write: its log failed */
+    bool log_lost;    /* a sync failed: no write before the memtables it covered are flushed */
     uint32_t merging; /* compaction jobs that run */
     uint32_t paused;  /* > 0: no new automatic compactions */
     const struct job *running[STORE_JOBS_MAX]; /* as many as merging */

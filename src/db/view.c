@@ -26,9 +26,9 @@ void mem_ref_unref(struct store *s, struct mem_ref *m)
     mem_free(&s->alloc, m, sizeof *m);
 }
 
-static size_t view_bytes(uint32_t memtable_count)
+static size_t view_bytes(uint32_t room)
 {
-    return sizeof(struct view) + memtable_count * sizeof(struct mem_ref *);
+    return sizeof(struct view) + room * sizeof(struct mem_ref *);
 }
 
 static void view_retired(struct retired *self, void *ctx)
@@ -37,23 +37,44 @@ static void view_retired(struct retired *self, void *ctx)
     view_unref(ctx);
 }
 
-struct view *view_new(struct op *op, struct store *s, struct mem_ref *const *memtables,
-                      uint32_t count, struct version *version)
+static struct view *view_empty(struct op *op, struct store *s, uint32_t room)
 {
-    struct view *v = mem_new(&s->alloc, view_bytes(count));
+    struct view *v = mem_new(&s->alloc, view_bytes(room));
     if (!v) {
         op_fail_memory(op);
         return NULL;
     }
-    *v = (struct view){.store = s, .version = version, .memtable_count = count};
+    *v = (struct view){.store = s, .room = room};
     v->retired.free = view_retired;
     v->retired.ctx = v;
     atomic_init(&v->refs, 1);
+    return v;
+}
+
+struct view *view_reserve(struct op *op, struct store *s)
+{
+    return view_empty(op, s, VIEW_ROOM);
+}
+
+void view_fill(struct view *v, struct mem_ref *const *memtables, uint32_t count,
+               struct version *version)
+{
+    assert(count <= v->room && v->memtable_count == 0);
+    v->version = version;
+    v->memtable_count = count;
     for (uint32_t i = 0; i < count; i++) {
         v->memtables[i] = memtables[i];
         atomic_fetch_add_explicit(&memtables[i]->refs, 1, memory_order_relaxed);
     }
     version_ref(version);
+}
+
+struct view *view_new(struct op *op, struct store *s, struct mem_ref *const *memtables,
+                      uint32_t count, struct version *version)
+{
+    struct view *v = view_empty(op, s, count);
+    if (v)
+        view_fill(v, memtables, count, version);
     return v;
 }
 
@@ -70,7 +91,7 @@ void view_unref(struct view *v)
     for (uint32_t i = 0; i < v->memtable_count; i++)
         mem_ref_unref(s, v->memtables[i]);
     version_unref(v->version);
-    mem_free(&s->alloc, v, view_bytes(v->memtable_count));
+    mem_free(&s->alloc, v, view_bytes(v->room));
 }
 
 void view_publish(struct tamiz *db, struct view *next)

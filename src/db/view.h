@@ -26,6 +26,7 @@ struct view {
     struct store *store;
     struct version *version;
     uint32_t memtable_count;
+    uint32_t room;               /* of memtables[] */
     struct mem_ref *memtables[]; /* newest first; [0] is written, the others are sealed */
 };
 
@@ -36,6 +37,13 @@ void mem_ref_unref(struct store *s, struct mem_ref *m);
  * memory is out (recorded). */
 struct view *view_new(struct op *op, struct store *s, struct mem_ref *const *memtables,
                       uint32_t count, struct version *version);
+/* Room for a view whose contents are decided later, when failing is out of the question. NULL:
+ * memory is out (recorded). Freed by view_unref, filled or not. */
+struct view *view_reserve(struct op *op, struct store *s);
+/* As many memtables as fit into any view: the active one, those that wait, one more. */
+enum { VIEW_ROOM = 8 };
+void view_fill(struct view *v, struct mem_ref *const *memtables, uint32_t count,
+               struct version *version);
 void view_ref(struct view *v);
 void view_unref(struct view *v);
 

@@ -337,6 +337,26 @@ static void pace_charge(struct store *s, uint64_t bytes)
         s->pace.since += bytes;
 }
 
+/* Too many sealed memtables, or one whose log lost a sync: acknowledged writes are then nowhere but
+ * in memory, and no sync can say that all is durable. mutex held. */
+static bool waits_for_flush(struct store *s, const struct view *v, bool sealing)
+{
+    if (s->log_lost && !s->moving_on && sealed_count(v) == 0)
+        s->log_lost = false; /* it was flushed, and the log is gone */
+    return (s->log_lost && !s->moving_on) || (sealing && sealed_count(v) >= SEALED_MAX);
+}
+
+/* mutex held. The flush's error is the writer's: it does not wait for what fails. */
+static tamiz_status wait_for_flush(struct op *op, struct store *s, const struct writer *w)
+{
+    if (s->flush_error.status != TAMIZ_OK && s->flush_failures > 0 && s->options.threads != 0)
+        return op_fail(op, s->flush_error.status, "%s", s->flush_error.text);
+    const tamiz_status st = wait_for_background(op, s, w, PACE_FLUSH);
+    if (st == TAMIZ_OK && s->options.threads == 0 && s->flush_error.status != TAMIZ_OK)
+        return op_fail(op, s->flush_error.status, "%s", s->flush_error.text);
+    return st;
+}
+
 /* Until the active memtable has room for `w`. Leader only; mutex held. */
 static tamiz_status make_room(struct op *op, struct writer *w)
 {
@@ -353,17 +373,13 @@ static tamiz_status make_room(struct op *op, struct writer *w)
         const struct view *v = atomic_load_explicit(&w->db->view, memory_order_relaxed);
         const struct memtable *active = v->memtables[0]->memtable;
         const bool full = memtable_bytes(active) >= s->options.memtable || s->moving_on;
-        if (!full && !(seal && memtable_count(active) > 0))
-            return TAMIZ_OK;
-        if (sealed_count(v) >= SEALED_MAX) {
-            if (s->flush_error.status != TAMIZ_OK && s->flush_failures > 0 &&
-                s->options.threads != 0)
-                return op_fail(op, s->flush_error.status, "%s", s->flush_error.text);
-            const tamiz_status waited = wait_for_background(op, s, w, PACE_FLUSH);
+        const bool sealing = full || (seal && memtable_count(active) > 0);
+        if (waits_for_flush(s, v, sealing)) {
+            const tamiz_status waited = wait_for_flush(op, s, w);
             if (waited != TAMIZ_OK)
                 return waited;
-            if (s->options.threads == 0 && s->flush_error.status != TAMIZ_OK)
-                return op_fail(op, s->flush_error.status, "%s", s->flush_error.text);
+        } else if (!sealing) {
+            return TAMIZ_OK;
         } else if (level0_full(s, v)) {
             const tamiz_status waited = wait_for_background(op, s, w, PACE_LEVEL0);
             if (waited != TAMIZ_OK)
@@ -386,6 +402,7 @@ struct group {
     uint64_t writes;
     uint64_t bytes;
     bool sync;
+    uint64_t log_end, log_seq; /* of the log before this group's record; 0: it has none */
 };
 
 static uint64_t writer_count(const struct writer *w)
@@ -465,21 +482,36 @@ static bool sync_is_due(const struct store *s)
                interval_ns;
 }
 
+/* The group failed after its record was written, whoever's sync or memory it was: its sequences
+ * will be used again. log_mutex held. */
+static void retract_group(struct op *op, struct store *s, const struct group *g)
+{
+    if (g->log_end == 0)
+        return;
+    log_retract(op, &active_log(s)->writer, g->log_end);
+    active_log(s)->last_seq = g->log_seq;
+}
+
 /* To the log, and to the disk where somebody asked. No lock held: only the leader is here. */
 static tamiz_status log_group(struct op *op, struct store *s, struct writer *leader,
-                              const struct group *g, uint64_t first_seq)
+                              struct group *g, uint64_t first_seq)
 {
     tamiz_status st = TAMIZ_OK;
     mutex_lock(&s->log_mutex);
     if (active_log(s)->writer.broken)
         TRY(op_fail(op, TAMIZ_IO_ERROR, "%s: the log failed before", s->directory));
     if (g->writes && !leader->no_log) {
+        const uint64_t end = active_log(s)->writer.end;
         TRY(append_group(op, s, leader, g, first_seq));
+        g->log_end = end;
+        g->log_seq = active_log(s)->last_seq;
         active_log(s)->last_seq = first_seq + g->writes - 1;
     }
     if (g->sync || (g->writes && !leader->no_log && sync_is_due(s)))
         TRY(store_sync_logs(op, s));
 done:
+    if (st != TAMIZ_OK)
+        retract_group(op, s, g);
     mutex_unlock(&s->log_mutex);
     return st;
 }
@@ -533,11 +565,11 @@ static void log_failed(struct op *op, struct store *s)
     mutex_unlock(&s->log_mutex);
     mutex_lock(&s->mutex);
     s->moving_on |= lost || still;
+    s->log_lost |= lost;
     mutex_unlock(&s->mutex);
 }
 
-static tamiz_status commit(struct op *op, struct store *s, struct writer *leader,
-                           const struct group *g)
+static tamiz_status commit(struct op *op, struct store *s, struct writer *leader, struct group *g)
 {
     const uint64_t first_seq = atomic_load_explicit(&s->seq, memory_order_relaxed) + 1;
     if (first_seq + g->writes > SEQ_MAX)
@@ -550,6 +582,9 @@ static tamiz_status commit(struct op *op, struct store *s, struct writer *leader
     }
     st = insert_group(op, g->memtable, leader, g, first_seq);
     if (st != TAMIZ_OK) {
+        mutex_lock(&s->log_mutex);
+        retract_group(op, s, g);
+        mutex_unlock(&s->log_mutex);
         mutex_lock(&s->mutex);
         s->write_error = true;
         mutex_unlock(&s->mutex);

@@ -103,6 +103,11 @@ tamiz_status env_make_directory(struct op *op, const tamiz_env *env, const char 
     const int error = env->ops->make_directory(env->ctx, path);
     if (error)
         return op_fail_os(op, error, "make the directory", path);
+    return env_sync_parent(op, env, path);
+}
+
+tamiz_status env_sync_parent(struct op *op, const tamiz_env *env, const char *path)
+{
     const size_t size = parent_size(path);
     if (size == 0)
         return env_sync_directory(op, env, ".");

@@ -90,6 +90,8 @@ tamiz_status env_link(struct op *op, const tamiz_env *env, const char *from, con
 tamiz_status env_remove(struct op *op, const tamiz_env *env, const char *path);
 /* counted in op->count->syncs, like file_sync */
 tamiz_status env_sync_directory(struct op *op, const tamiz_env *env, const char *path);
+/* The directory that `path` stands in: so that the name of `path` itself survives a power cut. */
+tamiz_status env_sync_parent(struct op *op, const tamiz_env *env, const char *path);
 /* TAMIZ_BUSY names path and holder. */
 tamiz_status env_lock(struct op *op, const tamiz_env *env, const char *path, void **lock);
 tamiz_status env_unlock(struct op *op, const tamiz_env *env, void *lock);

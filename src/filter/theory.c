@@ -103,3 +103,16 @@ double tamiz_bloom_fpr(double bits, unsigned k, double n)
         return 1;
     return pow(-expm1(-(double)k * n / bits), k);
 }
+
+void theory_wilson(double hits, double n, double sigmas, double *low, double *high)
+{
+    *low = 0;
+    *high = 1;
+    if (n <= 0)
+        return;
+    const double rate = hits / n, z2 = sigmas * sigmas / n;
+    const double middle = (rate + z2 / 2) / (1 + z2);
+    const double half = sigmas / (1 + z2) * sqrt(rate * (1 - rate) / n + z2 / (4 * n));
+    *low = hits <= 0 || middle < half ? 0 : middle - half;
+    *high = hits >= n || middle + half > 1 ? 1 : middle + half;
+}

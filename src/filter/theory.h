@@ -29,4 +29,8 @@ double theory_lines_fpr(double keys, double lines, double bits, unsigned k);
  * more than tamiz_bloom_bits, which has k as a real number. */
 double theory_bloom_bits_for(double keys, double fpr);
 
+/* Wilson's interval for a rate of which `hits` of `n` were seen, `sigmas` wide to either side. n 0:
+ * 0 to 1. */
+void theory_wilson(double hits, double n, double sigmas, double *low, double *high);
+
 #endif

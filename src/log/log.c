@@ -234,6 +234,19 @@ tamiz_status log_append(struct op *op, struct log_writer *w, const struct slice 
     return append(op, w, pieces, n, (uint32_t)size);
 }
 
+void log_retract(struct op *op, struct log_writer *w, uint64_t end)
+{
+    const bool clean = op->status == TAMIZ_OK;
+    if (!w->broken && file_truncate(op, w->file, end) != TAMIZ_OK)
+        w->broken = true;
+    if (clean)
+        op_forgive(op);
+    w->end = end;
+    w->allocated = w->allocated < end ? w->allocated : end;
+    if (!w->broken && w->durable > end)
+        w->durable = end;
+}
+
 tamiz_status log_sync(struct op *op, struct log_writer *w)
 {
     if (w->broken)

@@ -62,6 +62,10 @@ tamiz_status log_create(struct op *op, const tamiz_env *env, const struct alloc 
  * of 2^32 bytes and more: TAMIZ_INVALID_ARGUMENT. TAMIZ_READ_ONLY, without trying, where w->broken.
  * A failed write breaks the writer; TAMIZ_OUT_OF_MEMORY does not, nothing was written then. */
 tamiz_status log_append(struct op *op, struct log_writer *w, const struct slice *pieces, size_t n);
+/* Takes back what was appended from `end` on, which was w->end before: it must not be replayed, for
+ * its write is reported as failed. Where the file can't be cut, w->broken, and closing tries again.
+ */
+void log_retract(struct op *op, struct log_writer *w, uint64_t end);
 /* A failure is final: w->broken. Where nothing was written since the last one: no system call. */
 tamiz_status log_sync(struct op *op, struct log_writer *w);
 /* Syncs, then appends a seal: from then on damage anywhere before it is reported by log_next as

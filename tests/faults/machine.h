@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A store on the simulated machine, a random workload, and a history that knows what the store may
+ * be after a crash.
+ *
+ * The history is a list of groups: one write or one batch each. A group is acknowledged, failed, or
+ * under way. What a recovery may find is the state after some prefix of the groups, where
+ *
+ *     - the prefix holds every group that was durable: synced, or followed by a sync or a flush;
+ *     - no group is there by halves;
+ *     - a failed group is not there, unless it is the very last one that is.
+ *
+ * A value begins with the number of its group, so that a value read back says who wrote it, and its
+ * other bytes and its size follow from that number, so that any damage shows.
+ *
+ * Header only: it belongs to the programs of this folder.
+ */
+#ifndef TAMIZ_TESTS_FAULTS_MACHINE_H
+#define TAMIZ_TESTS_FAULTS_MACHINE_H
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/test.h"
+#include "tamiz/env_sim.h"
+#include "tamiz/tamiz.h"
+
+enum { KEYS = 40, GROUPS_MAX = 4096, BATCH_MAX = 6, VALUE_MAX = 1600, ABSENT = -1, DAMAGED = -2 };
+
+enum outcome { UNDER_WAY, ACKNOWLEDGED, FAILED };
+
+struct change {
+    uint8_t key;
+    bool is_put;
+};
+
+struct group {
+    struct change changes[BATCH_MAX];
+    int count;
+    enum outcome outcome;
+};
+
+struct history {
+    struct group groups[GROUPS_MAX];
+    int count;
+    int durable; /* all acknowledged groups below this one survive a power cut */
+    int states[KEYS];
+};
+
+/* ---- keys and values */
+
+static inline size_t key_text(int key, char out[16])
+{
+    return (size_t)snprintf(out, 16, "key%04d", key * 7919 % 997);
+}
+
+static inline size_t value_size_of(int group)
+{
+    const uint64_t mixed = (uint64_t)(group + 1) * UINT64_C(0x9e3779b97f4a7c15) >> 40;
+    return 8 + (mixed % 8 == 0 ? mixed % (VALUE_MAX - 8) : mixed % 120);
+}
+
+static inline size_t value_of(int group, char out[VALUE_MAX])
+{
+    const size_t size = value_size_of(group);
+    struct test_random r = {(uint64_t)group};
+    (void)snprintf(out, VALUE_MAX, "%07d", group);
+    for (size_t i = 7; i < size; i++)
+        out[i] = (char)('a' + test_random_below(&r, 26));
+    return size;
+}
+
+/* Which group wrote these bytes; DAMAGED: none. */
+static inline int group_of(const void *bytes, size_t size)
+{
+    char head[8] = "", want[VALUE_MAX];
+    if (size < 8 || size > VALUE_MAX)
+        return DAMAGED;
+    memcpy(head, bytes, 7);
+    const int group = atoi(head);
+    return value_of(group, want) == size && memcmp(want, bytes, size) == 0 ? group : DAMAGED;
+}
+
+/* ---- the history */
+
+static inline void states_empty(int states[KEYS])
+{
+    for (int i = 0; i < KEYS; i++)
+        states[i] = ABSENT;
+}
+
+static inline void history_init(struct history *h)
+{
+    h->count = h->durable = 0;
+    states_empty(h->states);
+}
+
+static inline void group_apply(const struct history *h, int group, int states[KEYS])
+{
+    const struct group *g = &h->groups[group];
+    for (int i = 0; i < g->count; i++)
+        states[g->changes[i].key] = g->changes[i].is_put ? group : ABSENT;
+}
+
+static inline struct group *history_begin(struct history *h)
+{
+    assert_true(h->count < GROUPS_MAX);
+    struct group *g = &h->groups[h->count++];
+    memset(g, 0, sizeof *g);
+    return g;
+}
+
+static inline void history_end(struct history *h, bool ok, bool synced)
+{
+    const int last = h->count - 1;
+    h->groups[last].outcome = ok ? ACKNOWLEDGED : FAILED;
+    if (ok)
+        group_apply(h, last, h->states);
+    if (ok && synced)
+        h->durable = h->count;
+}
+
+/* All groups but the one that is under way. */
+static inline int history_acknowledged(const struct history *h)
+{
+    return h->count && h->groups[h->count - 1].outcome == UNDER_WAY ? h->count - 1 : h->count;
+}
+
+static inline bool states_equal(const int a[KEYS], const int b[KEYS])
+{
+    return memcmp(a, b, KEYS * sizeof *a) == 0;
+}
+
+/* Is `got` what the first n groups made, for some n of at least `least`? */
+static inline bool history_allows(const struct history *h, int least, const int got[KEYS])
+{
+    int states[KEYS], with_failed[KEYS];
+    while (least > 0 && h->groups[least - 1].outcome == FAILED)
+        least--;
+    states_empty(states);
+    if (least == 0 && states_equal(states, got))
+        return true;
+    for (int i = 0; i < h->count; i++) {
+        if (h->groups[i].outcome == FAILED) {
+            memcpy(with_failed, states, sizeof states);
+            group_apply(h, i, with_failed);
+            if (i >= least && states_equal(with_failed, got))
+                return true;
+            continue;
+        }
+        group_apply(h, i, states);
+        if (i + 1 >= least && states_equal(states, got))
+            return true;
+    }
+    return false;
+}
+
+/* A machine that lost data was opened again and has `got`: a prefix that holds what was durable.
+ * What is not in it never will be. */
+static inline bool history_rebase(struct history *h, const int got[KEYS])
+{
+    int states[KEYS], until = -1;
+    states_empty(states);
+    for (int i = 0; i <= h->count; i++) {
+        if (i >= h->durable && states_equal(states, got))
+            until = i;
+        if (i < h->count && h->groups[i].outcome != FAILED)
+            group_apply(h, i, states);
+    }
+    for (int i = until; until >= 0 && i < h->count; i++)
+        h->groups[i].outcome = FAILED;
+    memcpy(h->states, got, sizeof h->states);
+    return until >= 0;
+}
+
+/* ---- a run */
+
+struct run {
+    uint64_t seed;
+    const char *options;
+    tamiz_env_sim *sim;
+    tamiz *db;
+    struct test_random random;
+    struct history h;
+    struct alloc *allocator; /* NULL: libc */
+    int steps;
+    bool may_lose;    /* a sync lost what it should have written, though the machine lives */
+    char moment[240]; /* how to do this again; told on failure */
+};
+
+/* With TAMIZ_FAULTS_EVENTS set: what the store tells. */
+static inline void run_event(void *ctx, tamiz_event_kind kind, const char *text)
+{
+    (void)ctx;
+    print_message("  event %d: %s\n", (int)kind, text);
+}
+
+static inline tamiz_status run_open_on(const struct run *r, tamiz_env_sim *sim, tamiz **db)
+{
+    tamiz_options o = TAMIZ_OPTIONS_INIT;
+    assert_int_equal(tamiz_options_set(&o, r->options), TAMIZ_OK);
+    o.env = tamiz_env_sim_env(sim);
+    if (getenv("TAMIZ_FAULTS_EVENTS"))
+        o.log.event = run_event;
+    if (r->allocator)
+        o.allocator = r->allocator->hook;
+    return tamiz_open("store", &o, db);
+}
+
+#define CHECK(r_, condition_, ...)                                                                 \
+    do {                                                                                           \
+        if (!(condition_)) {                                                                       \
+            print_error(__VA_ARGS__);                                                              \
+            print_error("\ndetail: %s\nagain: %s\n", tamiz_error_detail(), (r_)->moment);          \
+            fail();                                                                                \
+        }                                                                                          \
+    } while (0)
+
+static inline uint64_t below(struct run *r, uint64_t n)
+{
+    return test_random_below(&r->random, n);
+}
+
+static inline tamiz_status run_write(struct run *r, int count, bool sync)
+{
+    struct history *h = &r->h;
+    char key[16], value[VALUE_MAX];
+    tamiz_write_options w = TAMIZ_WRITE_OPTIONS_INIT;
+    struct group *g = history_begin(h);
+    const size_t size = value_of(h->count - 1, value);
+    tamiz_batch *batch = count > 1 ? tamiz_batch_new() : NULL;
+    tamiz_status st = TAMIZ_OK;
+    w.sync = sync;
+    g->count = count;
+    for (int i = 0; i < count; i++) {
+        g->changes[i] = (struct change){(uint8_t)below(r, KEYS), below(r, 4) != 0};
+        const size_t n = key_text(g->changes[i].key, key);
+        const bool is_put = g->changes[i].is_put;
+        if (batch)
+            st = is_put ? tamiz_batch_put(batch, NULL, key, n, value, size)
+                        : tamiz_batch_delete(batch, NULL, key, n);
+        else
+            st = is_put ? tamiz_put(r->db, key, n, value, size, &w)
+                        : tamiz_delete(r->db, key, n, &w);
+    }
+    if (batch)
+        st = tamiz_write(r->db, batch, &w);
+    tamiz_batch_free(batch);
+    history_end(h, st == TAMIZ_OK, sync);
+    return st;
+}
+
+/* What the store says of every key, by get; DAMAGED where it says something impossible. */
+static inline tamiz_status run_look(const struct run *r, tamiz *db, int got[KEYS])
+{
+    for (int i = 0; i < KEYS; i++) {
+        char key[16];
+        void *value = NULL;
+        size_t size = 0;
+        const size_t n = key_text(i, key);
+        const tamiz_status st = tamiz_get(db, key, n, &value, &size, NULL);
+        if (st < 0)
+            return st;
+        got[i] = st == TAMIZ_OK ? group_of(value, size) : ABSENT;
+        tamiz_free(value);
+        CHECK(r, got[i] != DAMAGED, "%s has a value that nobody wrote", key);
+    }
+    return TAMIZ_OK;
+}
+
+static inline int key_index(const void *key, size_t size)
+{
+    char text[16];
+    for (int i = 0; i < KEYS; i++)
+        if (key_text(i, text) == size && memcmp(text, key, size) == 0)
+            return i;
+    return -1;
+}
+
+/* The same by a scan, one way. */
+static inline tamiz_status run_scan(const struct run *r, tamiz *db, bool backwards, int got[KEYS])
+{
+    tamiz_iter *it = NULL;
+    tamiz_status st = tamiz_iter_open(db, NULL, &it);
+    if (st != TAMIZ_OK)
+        return st;
+    states_empty(got);
+    for (backwards ? tamiz_iter_seek_last(it) : tamiz_iter_seek_first(it); tamiz_iter_valid(it);
+         backwards ? tamiz_iter_prev(it) : tamiz_iter_next(it)) {
+        size_t ks, vs;
+        const void *k = tamiz_iter_key(it, &ks), *v = tamiz_iter_value(it, &vs);
+        if (ks == 1 && memcmp(k, "~", 1) == 0)
+            continue; /* run_recover wrote it */
+        const int i = key_index(k, ks);
+        CHECK(r, i >= 0, "a scan shows a key that nobody wrote");
+        CHECK(r, got[i] == ABSENT, "a scan shows a key twice");
+        got[i] = group_of(v, vs);
+        CHECK(r, got[i] != DAMAGED, "a scan shows a value that nobody wrote");
+    }
+    st = tamiz_iter_status(it);
+    tamiz_iter_close(it);
+    return st;
+}
+
+/* Get and both scans say the same, or one of them says an error. */
+static inline tamiz_status run_look_thrice(const struct run *r, tamiz *db, int got[KEYS])
+{
+    int scanned[KEYS];
+    tamiz_status st = run_look(r, db, got);
+    for (int backwards = 0; st == TAMIZ_OK && backwards < 2; backwards++) {
+        st = run_scan(r, db, backwards, scanned);
+        for (int i = 0; st == TAMIZ_OK && i < KEYS; i++)
+            CHECK(r, got[i] == scanned[i], "key %d: get says group %d, the scan (%s) group %d", i,
+                  got[i], backwards ? "backwards" : "forwards", scanned[i]);
+    }
+    return st;
+}
+
+/* A read in the middle of the run sees all acknowledged writes and no other. Errors are allowed
+ * where faults are. */
+static inline tamiz_status run_check_live(const struct run *r)
+{
+    int got[KEYS];
+    const tamiz_status st = run_look_thrice(r, r->db, got);
+    for (int i = 0; st == TAMIZ_OK && i < KEYS; i++)
+        CHECK(r, got[i] == r->h.states[i], "key %d: group %d is there, group %d was acknowledged",
+              i, got[i], r->h.states[i]);
+    return st;
+}
+
+static inline tamiz_status run_reopen(struct run *r)
+{
+    tamiz_status st = tamiz_close(r->db);
+    r->db = NULL;
+    const tamiz_status opened = run_open_on(r, r->sim, &r->db);
+    int got[KEYS];
+    if (r->may_lose && r->db && run_look(r, r->db, got) == TAMIZ_OK)
+        CHECK(r, history_rebase(&r->h, got), "opened again, durable writes are missing");
+    return st == TAMIZ_OK ? opened : st;
+}
+
+static inline tamiz_status run_maintain(struct run *r, uint64_t kind)
+{
+    char from[16], to[16];
+    const int a = (int)below(r, KEYS), b = (int)below(r, KEYS);
+    const unsigned level = (unsigned)below(r, 4);
+    const size_t index = below(r, 3), n = key_text(a, from), m = key_text(b, to);
+    tamiz_status st;
+    if (kind < 2)
+        return tamiz_compact(r->db, NULL, 0, NULL, 0);
+    if (kind < 4)
+        return strcmp(from, to) < 0 ? tamiz_compact(r->db, from, n, to, m)
+                                    : tamiz_compact(r->db, from, n, NULL, 0);
+    st = tamiz_compact_table(r->db, level, index);
+    return st == TAMIZ_NOT_FOUND ? TAMIZ_OK : st;
+}
+
+/* One step of the workload. The random numbers used do not depend on what succeeds. */
+static inline tamiz_status run_step(struct run *r)
+{
+    const uint64_t what = below(r, 100), small = below(r, 6);
+    const bool sync = below(r, 4) == 0;
+    tamiz_status st;
+    if (what < 66)
+        return run_write(r, 1, sync);
+    if (what < 78)
+        return run_write(r, 2 + (int)(small % 5), sync);
+    if (what < 85)
+        st = tamiz_flush(r->db);
+    else if (what < 87)
+        st = tamiz_sync(r->db);
+    else if (what < 94)
+        return run_maintain(r, small);
+    else if (what < 97)
+        return run_reopen(r);
+    else
+        return run_check_live(r);
+    if (st == TAMIZ_OK)
+        r->h.durable = r->h.count;
+    return st;
+}
+
+#define RUN_OPTIONS                                                                                \
+    "threads=0 memtable=16KiB block=256 table=4KiB cache=64KiB level0_runs=2 level0_stop=4 "       \
+    "size_ratio=2"
+
+static inline struct run *run_new(uint64_t seed, const char *options, int steps)
+{
+    struct run *r = calloc(1, sizeof *r);
+    assert_non_null(r);
+    r->seed = seed;
+    r->options = options ? options : RUN_OPTIONS;
+    r->random.state = seed;
+    r->steps = steps;
+    r->sim = tamiz_env_sim_new(seed);
+    assert_non_null(r->sim);
+    history_init(&r->h);
+    return r;
+}
+
+static inline void run_free(struct run *r)
+{
+    tamiz_env_sim_free(r->sim);
+    free(r);
+}
+
+/* The store opens on a machine that crashed, has what it must and nothing else, is whole, and can
+ * be written. `least`: the first so many groups must be there. */
+static inline void run_recover(struct run *r, tamiz_env_sim *crashed, int least)
+{
+    tamiz *db = NULL;
+    int got[KEYS];
+    tamiz_report report = TAMIZ_REPORT_INIT;
+    tamiz_status st = run_open_on(r, crashed, &db);
+    CHECK(r, st == TAMIZ_OK, "open after the crash: %s", tamiz_status_name(st));
+    st = run_look_thrice(r, db, got);
+    CHECK(r, st == TAMIZ_OK, "reading after the crash: %s", tamiz_status_name(st));
+    if (!history_allows(&r->h, least, got)) {
+        int states[KEYS];
+        states_empty(states);
+        for (int i = 0; i < least; i++)
+            if (r->h.groups[i].outcome != FAILED)
+                group_apply(&r->h, i, states);
+        for (int i = 0; i < KEYS; i++)
+            if (got[i] != states[i])
+                print_error("key %d: group %d, by the durable writes %d\n", i, got[i], states[i]);
+        CHECK(r, false, "what is there is no prefix of the %d writes with the first %d in it",
+              r->h.count, least);
+    }
+    st = tamiz_verify(db, &report);
+    CHECK(r, st == TAMIZ_OK, "verify after the crash: %s", tamiz_status_name(st));
+    tamiz_write_options w = TAMIZ_WRITE_OPTIONS_INIT;
+    w.sync = true;
+    st = tamiz_put(db, "~", 1, "y", 1, &w);
+    CHECK(r, st == TAMIZ_OK, "writing after the crash: %s", tamiz_status_name(st));
+    st = tamiz_close(db);
+    CHECK(r, st == TAMIZ_OK, "closing after the crash: %s", tamiz_status_name(st));
+    CHECK(r, tamiz_env_sim_files_open(crashed) == 0, "files are still open");
+}
+
+static inline bool long_form(void)
+{
+    const char *text = getenv("TAMIZ_LONG");
+    return text && *text && *text != '0';
+}
+
+#endif
