@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "compact/compact.h"
+#include "compact/monkey.h"
 #include "db/install.h"
 #include "db/snapshot.h"
 #include "db/write.h"
@@ -18,11 +19,15 @@ enum {
         1000, /* an idle thread looks up so often: for retries and files that were still read */
 };
 
-/* How tables of a level are written, as a number. */
+/* How tables of a level are written, as a number. Where filters differ by level, no two are equal:
+ * a table that sank unchanged would take the memory that its old level was meant to have. */
 static uint32_t recipe_of(const tamiz_options *o, int level)
 {
-    return o->compression[level] == TAMIZ_COMPRESSION_NONE ? 0
-                                                           : (uint32_t)o->compression_level[level];
+    const uint32_t codec =
+        o->compression[level] == TAMIZ_COMPRESSION_NONE ? 0 : (uint32_t)o->compression_level[level];
+    const uint32_t filter =
+        o->filter_memory == TAMIZ_FILTER_MONKEY ? (uint32_t)(level + 1) << 8 : 0;
+    return codec | filter;
 }
 
 struct pick_options pick_options_of(const struct store *s)
@@ -107,6 +112,23 @@ static struct compact_output output_of(struct store *s, uint32_t level, uint64_t
     return out;
 }
 
+/* The filters of what job `j` writes; NULL: of a flush of `keys`. */
+static tamiz_status choose_filter(struct op *op, struct tamiz *db, const struct job *j,
+                                  uint64_t keys, tamiz_filter_policy *filter)
+{
+    struct store *s = db->store;
+    *filter = s->options.filter;
+    if (s->options.filter_memory != TAMIZ_FILTER_MONKEY)
+        return TAMIZ_OK;
+    mutex_lock(&s->mutex);
+    struct version *v = atomic_load_explicit(&db->view, memory_order_relaxed)->version;
+    version_ref(v);
+    mutex_unlock(&s->mutex);
+    const tamiz_status st = monkey_policy(op, v, j, keys, &s->options.filter, filter);
+    version_unref(v);
+    return st;
+}
+
 static uint64_t next_run(struct store *s)
 {
     mutex_lock(&s->install_mutex);
@@ -168,7 +190,8 @@ tamiz_status flush_memtable(struct op *op, struct tamiz *db, struct mem_ref *m, 
     const struct compact_input in = {.source = source,
                                      .snapshots = (const uint64_t *)(const void *)snapshots.data,
                                      .snapshot_count = snapshots.size / sizeof(uint64_t)};
-    const struct compact_output out = output_of(s, 0, next_run(s), IO_DATA);
+    struct compact_output out = output_of(s, 0, next_run(s), IO_DATA);
+    TRY(choose_filter(op, db, NULL, memtable_count(m->memtable), &out.build.filter));
     TRY(compact_run(op, &in, &out, &tables));
     const uint64_t written = tables_bytes(&tables);
     TRY(install_tables(op, db, &tables, &none, m, keep_from));
@@ -338,7 +361,8 @@ tamiz_status db_merge(struct op *op, struct tamiz *db, struct version *base, str
                                      .bottom = j->bottom,
                                      .cancelled = cancelled,
                                      .cancel_ctx = s};
-    const struct compact_output out = output_of(s, j->output_level, run, IO_COMPACTION);
+    struct compact_output out = output_of(s, j->output_level, run, IO_COMPACTION);
+    TRY(choose_filter(op, db, j, 0, &out.build.filter));
     TRY(compact_run(op, &in, &out, &tables));
     const uint64_t bytes_out = tables_bytes(&tables);
     TRY(install_tables(op, db, &tables, &removed, NULL, 0));

@@ -270,6 +270,8 @@ json 'd["seed"] == 7 and all(r["false_negatives"] == 0 and r["keys_checked"] == 
     lab avoided-reads --keys keys --filters bloom:10,blocked:10,none --seed 7
 json 'd["rows"][0]["device_reads_without"] == d["rows"][0]["device_reads_with"]' lab avoided-reads --count 2000 --filters none --cache 64KiB
 json 'd["rows"][0]["tables"] >= 1 and d["rows"][0]["false_negatives"] == 0' -o "memtable=64KiB" lab avoided-reads --keys keys --filters blocked:8 --tree --order file
+has 2 "whose bits can be chosen" lab levels --filters fuse8
+json "d['ratio_predicted'] > 1 and d['monkey']['levels'] and d['uniform']['levels']" lab levels --count 20000 --seed 7
 ls -d tamiz-lab-* >/dev/null 2>&1 && { echo "FAILED: the lab left its store"; failed=$((failed + 1)); }
 
 # ---- destroy ----
