@@ -31,7 +31,7 @@ enum { PROBES = 200000, KEY_ROOM = 24, VALUE_BYTES = 100, SPREADS = 2 };
 
 /* Small memtables, so that a million keys make five levels, each four times the one above. */
 #define SHAPE                                                                                      \
-    "memtable=512KiB table=1MiB size_ratio=4 level0_runs=1 level0_stop=4 compaction=leveled "      \
+    "memtable=400KiB table=1MiB size_ratio=4 level0_runs=1 level0_stop=4 compaction=leveled "      \
     "compression=none threads=0 cache=0 direct_io=true"
 
 struct spread {

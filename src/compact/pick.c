@@ -94,10 +94,15 @@ static double shape_score(const struct version *v, const struct pick_options *o,
 }
 
 /* More than half of it is tombstones, and all of them may be dropped where nothing older lies. */
+static bool is_mostly_dead(const struct pick_options *o, const struct table_meta *t)
+{
+    return t->tombstones > t->entries / 2 && t->seq_max <= o->oldest_snapshot;
+}
+
+/* And so many that it is worth a merge of its own. */
 static bool is_grave(const struct pick_options *o, const struct table_meta *t)
 {
-    return t->tombstones >= TOMBSTONES_LEAST && t->tombstones > t->entries / 2 &&
-           t->seq_max <= o->oldest_snapshot;
+    return t->tombstones >= TOMBSTONES_LEAST && is_mostly_dead(o, t);
 }
 
 /* Of one level. */
@@ -201,7 +206,8 @@ static bool collides(const struct plan *p, struct place to, const struct job *ot
            slice_compare(buf_slice(&other->largest), p->c.smallest) >= 0;
 }
 
-/* One table whose bytes would come out the same goes as it is. */
+/* One table whose bytes would come out the same goes as it is. Of tombstones at the bottom nothing
+ * would come out: moved, they would be walked over by every scan from then on. */
 static bool is_move(const struct plan *p, struct place to)
 {
     if (job_count(p->j) != 1)
@@ -209,7 +215,7 @@ static bool is_move(const struct plan *p, struct place to)
     const struct table_meta *t = job_input(p->j, 0);
     const bool stays = t->level == to.level && t->run == to.run && !to.new_run;
     return !stays && p->o->recipe[t->level] == p->o->recipe[to.level] &&
-           !(p->j->bottom && is_grave(p->o, t));
+           !(p->j->bottom && is_mostly_dead(p->o, t));
 }
 
 static tamiz_status plan_finish(struct plan *p, struct place to, enum how how)

@@ -634,7 +634,7 @@ tamiz_status db_flush(struct op *op, struct tamiz *db)
 static void pause_merging(struct store *s)
 {
     s->paused++;
-    while (s->merging > 0)
+    while (s->merging > 0 || s->exclusive)
         (void)condition_wait_us(&s->progress, &s->mutex, IDLE_US);
 }
 
@@ -643,6 +643,27 @@ static void resume_merging(struct store *s)
     s->paused--;
     condition_broadcast(&s->work);
     condition_broadcast(&s->progress);
+}
+
+void merging_exclude(struct store *s)
+{
+    mutex_lock(&s->mutex);
+    pause_merging(s);
+    s->exclusive = true;
+    mutex_unlock(&s->mutex);
+}
+
+void merging_include(struct store *s)
+{
+    mutex_lock(&s->mutex);
+    s->exclusive = false;
+    resume_merging(s);
+    mutex_unlock(&s->mutex);
+}
+
+uint64_t background_next_run(struct store *s)
+{
+    return next_run(s);
 }
 
 /* Runs a job in the calling thread. mutex held; given up during the work. */

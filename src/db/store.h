@@ -78,7 +78,8 @@ struct store {
     _Atomic uint64_t seq; /* published: all versions at or below are in their views */
     _Atomic uint64_t next_file;
     _Atomic bool closing;
-    _Atomic bool unsettled;        /* the manifest's: nothing may be deleted */
+    _Atomic bool unlogged;  /* no_log writes were made since a copy of the store last asked */
+    _Atomic bool unsettled; /* the manifest's: nothing may be deleted */
     _Atomic uint64_t last_sync_ns; /* monotonic */
     uint64_t opened_ns;            /* monotonic; frozen */
 
@@ -106,6 +107,7 @@ struct store {
     bool log_lost;    /* a sync failed: no write before the memtables it covered are flushed */
     uint32_t merging; /* compaction jobs that run */
     uint32_t paused;  /* > 0: no new automatic compactions */
+    bool exclusive;   /* nor any other: tables are being ingested */
     const struct job *running[STORE_JOBS_MAX]; /* as many as merging */
     struct buf busy;                           /* u64 numbers of tables in running jobs */
     struct buf cursors[TAMIZ_LEVELS];

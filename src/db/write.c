@@ -422,7 +422,8 @@ static struct group collect(struct writer *leader)
         .last = leader, .writers = 1, .writes = writer_count(leader), .sync = leader->sync};
     g.bytes = writer_bytes(leader);
     for (struct writer *w = leader->next; w && g.writers < GROUP_WRITERS; w = w->next) {
-        if (g.bytes + writer_bytes(w) > GROUP_BYTES || w->no_log != leader->no_log || w->seal)
+        if (g.bytes + writer_bytes(w) > GROUP_BYTES || w->no_log != leader->no_log || w->seal ||
+            w->work)
             break;
         g.bytes += writer_bytes(w);
         g.last = w;
@@ -590,9 +591,36 @@ static tamiz_status commit(struct op *op, struct store *s, struct writer *leader
         mutex_unlock(&s->mutex);
         return st;
     }
+    if (leader->no_log && g->writes)
+        atomic_store_explicit(&s->unlogged, true, memory_order_relaxed);
     if (g->writes)
         atomic_store_explicit(&s->seq, first_seq + g->writes - 1, memory_order_release);
     return TAMIZ_OK;
+}
+
+tamiz_status store_log_skip(struct op *op, struct store *s, uint64_t seq)
+{
+    struct buf head = buf_init(&s->alloc);
+    tamiz_status st = TAMIZ_OK;
+    mutex_lock(&s->log_mutex);
+    struct store_log *log = active_log(s);
+    const uint64_t end = log->writer.end, last_seq = log->last_seq;
+    batch_head(&head, seq + 1, 0);
+    TRY(head.failed ? op_fail_memory(op) : TAMIZ_OK);
+    const struct slice piece = buf_slice(&head);
+    TRY(log_append(op, &log->writer, &piece, 1));
+    log->last_seq = seq;
+    st = store_sync_logs(op, s);
+    if (st != TAMIZ_OK) { /* its sequences will be used */
+        log_retract(op, &log->writer, end);
+        log->last_seq = last_seq;
+    }
+done:
+    mutex_unlock(&s->log_mutex);
+    buf_free(&head);
+    if (st != TAMIZ_OK)
+        log_failed(op, s);
+    return st;
 }
 
 /* ---- the queue ---- */
@@ -656,7 +684,11 @@ tamiz_status db_write(struct op *op, struct writer *w)
     if (!w->done) {
         struct group g = {.last = w, .writers = 1};
         tamiz_status st = make_room(op, w);
-        if (st == TAMIZ_OK) {
+        if (st == TAMIZ_OK && w->work) {
+            mutex_unlock(&s->mutex);
+            st = w->work(op, w);
+            mutex_lock(&s->mutex);
+        } else if (st == TAMIZ_OK) {
             g = collect(w);
             pace_charge(s, g.bytes);
             g.memtable =

@@ -229,7 +229,7 @@ static void show(struct table_iter *it)
         }
         it->base.key = buf_slice(&it->key);
     }
-    it->base.stamp = e.stamp;
+    it->base.stamp = e.stamp + it->loaded->stamp_base;
     it->base.value = e.value;
     it->base.status = TAMIZ_OK;
     it->base.valid = true;
@@ -279,6 +279,26 @@ static void iter_last(struct iter *base)
     show_last_before(self(base), index_count(self(base)->loaded->index));
 }
 
+/* The place in the held block. A stamp below an ingested table's lies behind all that the table has
+ * of the key. UINT32_MAX: damage. */
+static uint32_t place_in_block(const struct table_iter *it, struct slice key, uint64_t stamp)
+{
+    const struct block *b = &it->held->block;
+    const uint64_t base = it->loaded->stamp_base;
+    if (stamp >= base)
+        return block_lower_bound(b, key, stamp - base);
+    uint32_t at = block_lower_bound(b, key, 0);
+    struct block_entry e;
+    for (; at < b->count; at++) {
+        if (!block_entry_at(b, at, &e))
+            return UINT32_MAX;
+        if (e.shared.size + e.suffix.size != key.size || !slice_has_prefix(key, e.shared) ||
+            !slice_equal(slice_of(key.data + e.shared.size, e.suffix.size), e.suffix))
+            break;
+    }
+    return at;
+}
+
 /* Finds the place of (key, stamp): its block is held and `entry` the first not before it, or the
  * block's count. false: done, invalid or shown by the caller. The key may be borrowed from what the
  * iterator shows now. */
@@ -289,7 +309,7 @@ static bool find(struct table_iter *it, struct slice key, uint64_t stamp, uint32
         cached_block_pin(before);
     const bool held = hold(it, block);
     if (held) {
-        it->entry = block_lower_bound(&it->held->block, key, stamp);
+        it->entry = place_in_block(it, key, stamp);
         if (it->entry == UINT32_MAX)
             damaged(it);
     }
