@@ -485,15 +485,6 @@ void block_fetch_near(const struct block *b, struct slice key)
         fetch_entry(b, from);
 }
 
-void block_fetch_entry(const struct block *b, uint32_t i)
-{
-    const uint64_t at = i < b->count ? offset_at(b, i) : UINT64_MAX;
-    if (at < b->entries.size) {
-        __builtin_prefetch(b->entries.data + at);
-        __builtin_prefetch(b->entries.data + at + 64);
-    }
-}
-
 uint32_t block_lower_bound(const struct block *b, struct slice key, uint64_t stamp)
 {
     if (!b->ranks)

@@ -97,9 +97,6 @@ void block_fetch_ranks(const struct block *b);
 /* … and, with that in the cache, the entry that the search for this one will look at. */
 void block_fetch_near(const struct block *b, struct slice key);
 
-/* Starts fetching entry i, which may be past the last: a walk names the ones to come. */
-void block_fetch_entry(const struct block *b, uint32_t i);
-
 /* Index of the first entry that is not before (key, stamp) in version order: 0..count. UINT32_MAX:
  * a damaged entry. */
 uint32_t block_lower_bound(const struct block *b, struct slice key, uint64_t stamp);

@@ -116,6 +116,23 @@ bool table_locate(const struct table *t, struct slice key, uint32_t *block)
     return *block < index_count(l->index);
 }
 
+void table_approach(const struct table *t, struct slice key)
+{
+    const struct table_loaded *l = table_loaded_of(t);
+    if (l)
+        index_fetch(l->index, key, l->places);
+}
+
+void table_fetch_block(const struct table *t, uint32_t block)
+{
+    const struct table_loaded *l = table_loaded_of(t);
+    const struct cached_block *b = atomic_load_explicit(&l->places[block], memory_order_relaxed);
+    if (b) {
+        __builtin_prefetch(b, 1);
+        cached_block_fetch(b);
+    }
+}
+
 /* ---- the filter ---- */
 
 void table_tell(struct op *op, const struct table *t, const struct table_read *how,

@@ -120,6 +120,11 @@ bool table_is_loaded(const struct table *t);
 /* Which data block could have the key, from memory. false: none, or the table is not loaded. */
 bool table_locate(const struct table *t, struct slice key, uint32_t *block);
 
+/* Starts fetching what table_locate will wait for; and, with the block known, what a search of it
+ * begins with, if it is in the cache. Inside an epoch. */
+void table_approach(const struct table *t, struct slice key);
+void table_fetch_block(const struct table *t, uint32_t block);
+
 /* Starts fetching the filter's lines for this lookup, if the table is loaded. */
 void table_prefetch(const struct table *t, const struct lookup *lookup);
 

@@ -12,7 +12,6 @@
 enum {
     SEQUENTIAL_FROM = 2,    /* device reads in a row before the first read ahead */
     AHEAD_FIRST = 32 << 10, /* bytes of the first piece */
-    WALK_AHEAD = 2,         /* entries fetched before their turn */
 };
 
 struct table_iter {
@@ -398,12 +397,10 @@ static void iter_forward(struct iter *base)
     struct table_iter *it = self(base);
     if (!base->valid)
         return;
-    if (++it->entry < it->held->block.count) {
-        block_fetch_entry(&it->held->block, it->entry + WALK_AHEAD);
+    if (++it->entry < it->held->block.count)
         show(it);
-    } else {
+    else
         show_first_from(it, it->block + 1);
-    }
 }
 
 static void iter_back(struct iter *base)
