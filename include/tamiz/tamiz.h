@@ -278,6 +278,20 @@ TAMIZ_API tamiz_status tamiz_explain(tamiz *db, const void *key, size_t key_size
                                      const tamiz_read_options *options, char **text);
 TAMIZ_API tamiz_status tamiz_explain_json(tamiz *db, const void *key, size_t key_size,
                                           const tamiz_read_options *options, char **json);
+/* Many gets in one view, as tamiz_multi_get makes them; `keys` as there. */
+TAMIZ_API tamiz_status tamiz_explain_many(tamiz *db, size_t n, const void *const keys[],
+                                          const size_t key_sizes[],
+                                          const tamiz_read_options *options, char **text);
+TAMIZ_API tamiz_status tamiz_explain_many_json(tamiz *db, size_t n, const void *const keys[],
+                                               const size_t key_sizes[],
+                                               const tamiz_read_options *options, char **json);
+/* A seek to `key` and `limit` steps forwards: an ordered read, which no filter can help. */
+TAMIZ_API tamiz_status tamiz_explain_seek(tamiz *db, const void *key, size_t key_size,
+                                          uint64_t limit, const tamiz_read_options *options,
+                                          char **text);
+TAMIZ_API tamiz_status tamiz_explain_seek_json(tamiz *db, const void *key, size_t key_size,
+                                               uint64_t limit, const tamiz_read_options *options,
+                                               char **json);
 
 #ifdef __cplusplus
 }

@@ -75,6 +75,8 @@ void op_tell(struct op *op, const tamiz_step_info *step)
         told.text = "";
     if (!told.filter)
         told.filter = "";
+    told.key = op->subject.data;
+    told.key_size = op->subject.size;
     op->trace->step(op->trace->ctx, &told);
 }
 

@@ -35,7 +35,7 @@ static tamiz_status reading_begin(struct reading *r, tamiz *db, const tamiz_read
         return st;
     r->slot = epoch_enter(&db->store->epoch);
     op_init(&r->op, &db->store->alloc, &r->slot->count);
-    r->op.trace = r->options->trace;
+    op_listen(&r->op, r->options->trace);
     return TAMIZ_OK;
 }
 

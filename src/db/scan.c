@@ -343,7 +343,7 @@ tamiz_status tamiz_iter_open(tamiz *db, const tamiz_read_options *options, tamiz
         return op_refuse(TAMIZ_OUT_OF_MEMORY, "out of memory");
     it->store = s;
     op_init(&it->op, &s->alloc, &it->count);
-    it->op.trace = options->trace;
+    op_listen(&it->op, options->trace);
     it->lower = it->upper = it->saved_key = it->saved_value = buf_init(&s->alloc);
     iter_link(it);
     uint64_t seq;

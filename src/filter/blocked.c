@@ -147,6 +147,20 @@ static void blocked_prefetch(const struct filter_view *view, uint64_t hash)
     filter_touch(view->payload + line_of(filter_mix(hash, view->seed), view->payload_bytes));
 }
 
+static void blocked_story(const struct filter_view *view, uint64_t hash, struct buf *out)
+{
+    struct filter_bits_story story = {0};
+    const uint64_t mixed = filter_mix(hash, view->seed);
+    const uint64_t line = line_of(mixed, view->payload_bytes);
+    buf_printf(out, "line %llu of %llu, of its 512 bits", (unsigned long long)line / LINE_BYTES,
+               (unsigned long long)view->payload_bytes / LINE_BYTES);
+    for (unsigned j = 0; j < view->parameters[0]; j++) {
+        const uint32_t bit = bit_of(mixed, j);
+        filter_story_bit(&story, out, bit, view->payload[line + (bit >> 3)] >> (bit & 7) & 1);
+    }
+    filter_story_bits_end(&story, out);
+}
+
 static void blocked_describe(const struct filter_view *view, tamiz_filter_info *info)
 {
     info->hashes = view->parameters[0];
@@ -226,6 +240,7 @@ static const struct filter_family blocked_avx2 = {
     .prefetch = blocked_prefetch,
     .rate = blocked_rate,
     .describe = blocked_describe,
+    .story = blocked_story,
 };
 #endif
 
@@ -256,4 +271,5 @@ const struct filter_family filter_blocked = {
     .prefetch = blocked_prefetch,
     .rate = blocked_rate,
     .describe = blocked_describe,
+    .story = blocked_story,
 };

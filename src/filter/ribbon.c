@@ -94,6 +94,13 @@ static bool ribbon_may_contain(const struct filter_view *view, uint64_t hash)
                       band_key_of(filter_mix(hash, view->seed), band_starts(shape.blocks)));
 }
 
+static void ribbon_story(const struct filter_view *view, uint64_t hash, struct buf *out)
+{
+    const struct band_shape shape = shape_of(view->parameters);
+    band_story(&shape, band_key_of(filter_mix(hash, view->seed), band_starts(shape.blocks)),
+               ribbon_may_contain(view, hash), out);
+}
+
 static void ribbon_prefetch(const struct filter_view *view, uint64_t hash)
 {
     const struct band_shape shape = shape_of(view->parameters);
@@ -119,5 +126,6 @@ const struct filter_family filter_ribbon = {
     .open = ribbon_open,
     .may_contain = ribbon_may_contain,
     .prefetch = ribbon_prefetch,
+    .story = ribbon_story,
     .describe = ribbon_describe,
 };

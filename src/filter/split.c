@@ -103,6 +103,20 @@ static void split_prefetch(const struct filter_view *view, uint64_t hash)
     filter_touch(view->payload + block_of(hash, view->payload_bytes));
 }
 
+static void split_story(const struct filter_view *view, uint64_t hash, struct buf *out)
+{
+    struct filter_bits_story story = {0};
+    const uint64_t at = block_of(hash, view->payload_bytes);
+    buf_printf(out, "block %llu of %llu, of its 256 bits", (unsigned long long)at / BLOCK_BYTES,
+               (unsigned long long)view->payload_bytes / BLOCK_BYTES);
+    for (unsigned word = 0; word < WORDS; word++) {
+        const uint32_t bit = bit_of(hash, word);
+        filter_story_bit(&story, out, word * 32 + (unsigned)__builtin_ctz(bit),
+                         load_u32(view->payload + at + 4 * word) & bit);
+    }
+    filter_story_bits_end(&story, out);
+}
+
 static double split_rate(const struct filter_view *view)
 {
     double sum = 0;
@@ -172,6 +186,7 @@ static const struct filter_family split_avx2 = {
     .may_contain = split_may_contain_avx2,
     .may_contain_many = split_many_avx2,
     .prefetch = split_prefetch,
+    .story = split_story,
     .rate = split_rate,
     .describe = split_describe,
 };
@@ -210,6 +225,7 @@ const struct filter_family filter_split = {
     .open = split_open,
     .may_contain = split_may_contain,
     .prefetch = split_prefetch,
+    .story = split_story,
     .rate = split_rate,
     .describe = split_describe,
 };

@@ -115,6 +115,10 @@ void table_step_told(struct op *op, const struct table *t, const struct table_lo
                     .text = text,
                     .filter = l->filter_name,
                     .expected_fpr = l->filter.family ? l->filter.expected_fpr : 0,
+                    .filter_bits_per_key =
+                        l->filter.family && l->properties.keys
+                            ? (double)l->filter.payload_bytes * 8 / (double)l->properties.keys
+                            : 0,
                     .offset = e.offset,
                     .size = size ? size : e.size,
                     .nanoseconds = nanoseconds,
@@ -129,6 +133,19 @@ static void count_absent(struct op *op, const struct table_loaded *l, const stru
     counter_add(&table_level(op, how)->expected_fp_1e9, l->expected_fp_1e9);
 }
 
+/* Somebody listens: with the places that were probed. */
+static void tell_answer(struct op *op, const struct table *t, const struct table_loaded *l,
+                        const struct lookup *lookup, const struct table_read *how,
+                        tamiz_step_kind kind)
+{
+    struct buf words = buf_init(op->alloc);
+    filter_view_story(&l->filter, lookup->hash, &words);
+    buf_append(&words, "", 1);
+    table_step(op, t, l, how, kind, words.failed ? "" : (const char *)words.data, TABLE_NO_BLOCK, 0,
+               0);
+    buf_free(&words);
+}
+
 static enum table_verdict ask(struct op *op, const struct table *t, const struct table_loaded *l,
                               const struct lookup *lookup, const struct table_read *how)
 {
@@ -139,8 +156,11 @@ static enum table_verdict ask(struct op *op, const struct table *t, const struct
         return TABLE_NO_FILTER;
     }
     const bool maybe = l->filter.family->may_contain(&l->filter, lookup->hash);
-    table_step(op, t, l, how, maybe ? TAMIZ_STEP_FILTER_MAYBE : TAMIZ_STEP_FILTER_NEGATIVE, "",
-               TABLE_NO_BLOCK, 0, 0);
+    const tamiz_step_kind kind = maybe ? TAMIZ_STEP_FILTER_MAYBE : TAMIZ_STEP_FILTER_NEGATIVE;
+    if (__builtin_expect(op->trace != NULL, 0))
+        tell_answer(op, t, l, lookup, how, kind);
+    else
+        table_step(op, t, l, how, kind, "", TABLE_NO_BLOCK, 0, 0);
     if (maybe)
         return TABLE_MAYBE;
     count_absent(op, l, how);
