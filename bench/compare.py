@@ -139,9 +139,8 @@ def collect(results, engine, document):
         results["rows"].setdefault(row["workload"], {}).setdefault(engine, []).append(row)
 
 
-def run_everything(a, engines):
+def run_everything(a, engines, results):
     runner = Runner(a)
-    results = {"settings": vars(a), "versions": {}, "rows": {}}
     fills = [w for w in a.workloads if kind(w) in FRESH]
     writes = [w for w in a.workloads if kind(w) in WRITING and kind(w) not in FRESH]
     reads = [w for w in a.workloads if kind(w) not in WRITING]
@@ -165,7 +164,6 @@ def run_everything(a, engines):
                 document["rows"] = document["rows"][1:]
             collect(results, engine, document)
             shutil.rmtree(runner.path(engine, "write"), ignore_errors=True)
-    return results
 
 
 def spread(rows, field):
@@ -211,11 +209,11 @@ def markdown(results, engines):
     a = results["settings"]
     names = [f"{e} {results['versions'].get(e, '')}".strip() for e in engines]
     text = [f"{a['num']} keys of 16 + 100 bytes, regime {a['regime']}, filters at {a['bits']} bits, "
-            f"median of {a['repeats']} (fills {a['fill_repeats']}).", "",
+            f"median of {a['repeats']} repeats (fills and writes {a['fill_repeats']}).", "",
             "CPU µs per operation [min-max], p50 µs, operations/s:", "",
             table(["workload"] + names,
                   [[w] + [cell(by.get(e)) for e in engines] for w, by in results["rows"].items()])]
-    if "tamiz" in engines:
+    if "tamiz" in engines and len(engines) > 1:
         peers = [e for e in engines if e != "tamiz"]
         text += ["", "Peer over tamiz: CPU [min-max], p50 (above 1: tamiz is faster):", "",
                  table(["workload"] + peers,
@@ -230,7 +228,11 @@ def main():
     if not engines:
         return 2
     os.makedirs(a.dir, exist_ok=True)
-    results = run_everything(a, engines)
+    results = {"settings": vars(a), "versions": {}, "rows": {}}
+    try:
+        run_everything(a, engines, results)
+    except KeyboardInterrupt:
+        print("compare: interrupted: this is what there is so far", file=sys.stderr)
     text = markdown(results, engines)
     print(text)
     if a.json:

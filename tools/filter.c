@@ -107,9 +107,9 @@ static int files_show(const struct call *call)
 
 /* The kinds that tables can have, each with a policy of the usual size. What this library does not
  * know is left out when it is asked to plan it. */
-static const char *const kinds[] = {"bloom", "blocked", "split", "ribbon", "bumped",
-                                    "fuse",  "fuse4",   "fuse8", "fuse16", "xor8",
-                                    "xor16", "cuckoo",  NULL};
+static const char *const kinds[] = {"bloom", "blocked", "split",    "ribbon",   "bumped",
+                                    "fuse",  "fuse4",   "fuse8",    "fuse16",   "xor8",
+                                    "xor16", "cuckoo",  "counting", "scalable", NULL};
 
 static bool can_plan(const char *kind, double bits, double fpr, uint64_t keys,
                      tamiz_filter_info *info)

@@ -34,6 +34,12 @@ const struct command commands[] = {
      flush_run, NULL},
     {"compact", "STORE", "merge a range, or everything, into one run", OPEN_WRITE, 1, 1, false,
      compact_flags, compact_run_command, NULL},
+    {"checkpoint", "STORE DIR", "an openable copy as of now; hard links where they can be",
+     OPEN_WRITE, 2, 2, false, no_flags, checkpoint_run, NULL},
+    {"backup", "STORE DIR", "the next numbered copy in DIR, of new tables only", OPEN_WRITE, 2, 2,
+     false, no_flags, backup_run, NULL},
+    {"restore", "DIR STORE", "make a store of a backup, verified", OPEN_NOTHING, 2, 2, false,
+     restore_flags, restore_run, NULL},
     {"destroy", "STORE", "remove a store's own files and nothing else", OPEN_NOTHING, 1, 1, false,
      no_flags, destroy_run, NULL},
     {"dump", "FILE...", "print any file of a store, changing nothing", OPEN_NOTHING, 1, -1, false,
@@ -70,7 +76,7 @@ static void usage_all(FILE *to)
                   "usage: tamiz [--json] [--hex] [-o OPTIONS] COMMAND ...\n\n",
                   tamiz_version());
     for (const struct command *c = commands; c->name; c++)
-        (void)fprintf(to, "  %-8s %-16s %s\n", c->name, c->operands, c->help);
+        (void)fprintf(to, "  %-10s %-16s %s\n", c->name, c->operands, c->help);
     (void)fputs("\n"
                 "  --json         print one JSON document\n"
                 "  --hex          keys and values are hex digits, not text with \\xNN escapes\n"

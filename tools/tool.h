@@ -112,6 +112,9 @@ int tables_run(struct call *call, tamiz *db);
 int verify_run(struct call *call, tamiz *db);
 int flush_run(struct call *call, tamiz *db);
 int compact_run_command(struct call *call, tamiz *db);
+int checkpoint_run(struct call *call, tamiz *db);
+int backup_run(struct call *call, tamiz *db);
+int restore_run(struct call *call, tamiz *db);
 int destroy_run(struct call *call, tamiz *db);
 int options_run(struct call *call, tamiz *db);
 int filter_run(struct call *call, tamiz *db);
@@ -122,6 +125,6 @@ int help_run(struct call *call, tamiz *db);
 int bench_run(struct call *call, tamiz *db); /* where bench/ is part of the build */
 
 extern const struct flag explain_flags[], get_flags[], scan_flags[], load_flags[], stats_flags[],
-    compact_flags[], filter_flags[], dump_flags[], lab_flags[], put_flags[];
+    compact_flags[], filter_flags[], dump_flags[], lab_flags[], put_flags[], restore_flags[];
 
 #endif

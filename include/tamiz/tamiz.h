@@ -204,6 +204,48 @@ tamiz_iter_status(const tamiz_iter *iter); /* an error ends validity and shows h
 TAMIZ_API uint64_t tamiz_iter_steps(const tamiz_iter *iter);
 TAMIZ_API void tamiz_iter_close(tamiz_iter *iter); /* NULL is fine */
 
+/* ---- copies
+ * -------------------------------------------------------------------------------------------------
+ */
+
+/*
+ * An openable copy of the store at `path`, where nothing may stand yet: all that was acknowledged
+ * before the call, and perhaps some of what was written during it, but never a write without those
+ * before it. Tables are hard links where the file system can (they are never changed), copies
+ * where not; the logs' tails are copied, so that nothing is flushed and writers go on. Only where
+ * writes are in no log (no_log, or a log that failed) they are flushed first. PATH.partial is used
+ * on the way. TAMIZ_BUSY: another checkpoint to the same path runs. A crash leaves nothing at
+ * `path`, or all of it.
+ */
+TAMIZ_API tamiz_status tamiz_checkpoint(tamiz *db, const char *path);
+
+typedef struct tamiz_backup_info {
+    size_t struct_size;
+    uint64_t number;        /* of the backup: 1 and up                             */
+    uint64_t tables_kept;   /* that the backup before had already: they share its files */
+    uint64_t tables_copied; /* and each block read back and checked                */
+    uint64_t bytes_copied;  /* of tables and logs                                  */
+} tamiz_backup_info;
+#define TAMIZ_BACKUP_INFO_INIT                                                                     \
+    {                                                                                              \
+        sizeof(tamiz_backup_info), 0, 0, 0, 0                                                      \
+    }
+
+/*
+ * The next numbered copy in `directory` (made where missing): DIRECTORY/000001, 000002, …, each a
+ * store by itself, which the tools read. Only tables that the one before does not have are copied,
+ * and verified; the others are links to its files, never to the store's. So any of them may be
+ * removed (rm -r) and the others stay whole. `info` may be NULL.
+ */
+TAMIZ_API tamiz_status tamiz_backup(tamiz *db, const char *directory, tamiz_backup_info *info);
+
+/* A store at `path`, where nothing may stand yet, from backup `number` (0: the newest) of
+ * `directory`: copied, every table verified, and there as a whole or not at all. Of the options
+ * (NULL: defaults) only how to read matters: env, allocator, max_open_files. TAMIZ_NOT_FOUND: no
+ * such backup. */
+TAMIZ_API tamiz_status tamiz_restore(const char *directory, uint64_t number, const char *path,
+                                     const tamiz_options *options, tamiz_backup_info *info);
+
 /* ---- seeing
  * --------------------------------------------------------------------------------------------------
  */

@@ -75,8 +75,8 @@ struct op {
     const struct alloc *alloc;
     struct counters *count;   /* never NULL, owned by this operation while it runs */
     const tamiz_trace *trace; /* NULL: nobody listens              */
-    struct slice
-        subject; /* of many keys, the one that is worked on; valid where somebody listens */
+    struct slice subject;     /* where somebody listens: of many keys, the one that is worked on */
+    uint64_t subject_hash;  /* … and the hash of the key, of many or one                       */
     char text[OP_TEXT_MAX]; /* valid where status is not OK       */
 };
 

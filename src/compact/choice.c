@@ -47,7 +47,7 @@ bool choice_cover(struct choice *c, uint32_t r)
     if (c->count == 0)
         return false;
     const struct slice smallest = c->smallest, largest = c->largest;
-    struct span all = {run_lower_bound(run, smallest, slice_prefix8(smallest, 0)), 0};
+    struct span all = {run_lower_bound(run, smallest, run_word(run, smallest)), 0};
     for (all.to = all.from; all.to < run->count; all.to++)
         if (slice_compare(run->tables[all.to]->smallest, largest) > 0)
             break;
@@ -94,7 +94,7 @@ bool choice_is_bottom(const struct choice *c)
         r++;
     for (; r < c->version->run_count; r++) {
         const struct run *run = &c->version->runs[r];
-        uint32_t i = run_lower_bound(run, c->smallest, slice_prefix8(c->smallest, 0));
+        uint32_t i = run_lower_bound(run, c->smallest, run_word(run, c->smallest));
         if (i == c->spans[r].from && c->spans[r].to > i)
             i = c->spans[r].to;
         if (i < run->count && slice_compare(run->tables[i]->smallest, c->largest) <= 0)

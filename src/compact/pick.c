@@ -293,7 +293,7 @@ static tamiz_status plan_next(struct plan *p, uint32_t r, struct buf *cursor)
     const struct slice last = buf_slice(cursor);
     uint32_t first = 0;
     if (last.size)
-        first = run_lower_bound(run, last, slice_prefix8(last, 0));
+        first = run_lower_bound(run, last, run_word(run, last));
     if (first < run->count && slice_equal(run->tables[first]->largest, last))
         first++;
     tamiz_status st = TAMIZ_NOT_FOUND;
@@ -403,7 +403,7 @@ struct key_range {
 /* The stretch of a run that overlaps the range. */
 static struct span run_overlap(const struct run *run, const struct key_range *range)
 {
-    struct span s = {run_lower_bound(run, range->from, slice_prefix8(range->from, 0)), 0};
+    struct span s = {run_lower_bound(run, range->from, run_word(run, range->from)), 0};
     for (s.to = s.from; s.to < run->count; s.to++)
         if (!range->to_unbounded && slice_compare(run->tables[s.to]->smallest, range->to) >= 0)
             break;

@@ -304,11 +304,11 @@ static void count_level(struct level_counters *c, double weight, double twin, do
 static void follow(struct ledger *l, const struct version *v, const struct followed *read,
                    const struct weights *weights, double twin[TAMIZ_LEVELS])
 {
-    const uint64_t key8 = slice_prefix8(read->lookup->key, 0);
     const uint32_t cell = cell_of(l, read->lookup);
     for (uint32_t r = 0; r < v->run_count; r++) {
         const struct run *run = &v->runs[r];
-        const struct table_meta *meta = run_find(run, read->lookup->key, key8);
+        const struct table_meta *meta =
+            run_find(run, read->lookup->key, run_word(run, read->lookup->key));
         uint32_t block;
         if (!meta || !table_locate(meta->table, read->lookup->key, &block))
             continue;
@@ -366,10 +366,11 @@ static bool has_drifted(struct table *t)
  * held. */
 static struct table *tally(struct ledger *l, const struct version *v, const struct followed *read)
 {
-    const uint64_t key8 = slice_prefix8(read->lookup->key, 0);
     struct table *drifted = NULL;
     for (uint32_t r = 0; r < v->run_count; r++) {
-        const struct table_meta *meta = run_find(&v->runs[r], read->lookup->key, key8);
+        const struct run *run = &v->runs[r];
+        const struct table_meta *meta =
+            run_find(run, read->lookup->key, run_word(run, read->lookup->key));
         if (!meta || !table_is_loaded(meta->table))
             continue;
         const bool answered = meta->table == read->answered;
@@ -393,10 +394,11 @@ static struct table *tally(struct ledger *l, const struct version *v, const stru
 static void count_not_asked(struct op *op, const struct version *v, const struct followed *read,
                             uint64_t weight)
 {
-    const uint64_t key8 = slice_prefix8(read->lookup->key, 0);
     bool answered = false;
     for (uint32_t r = 0; r < v->run_count; r++) {
-        const struct table_meta *meta = run_find(&v->runs[r], read->lookup->key, key8);
+        const struct run *run = &v->runs[r];
+        const struct table_meta *meta =
+            run_find(run, read->lookup->key, run_word(run, read->lookup->key));
         struct level_counters *c = &op->count->level[v->runs[r].level];
         if (answered || !meta)
             counter_add(meta ? &c->answered_above : &c->outside_range, weight);
@@ -440,9 +442,9 @@ static bool denied_wrongly(struct op *op, struct table *t, const struct lookup *
 void ledger_audit(struct op *op, struct ledger *l, const struct version *version,
                   const struct lookup *lookup)
 {
-    const uint64_t key8 = slice_prefix8(lookup->key, 0);
     for (uint32_t r = 0; r < version->run_count; r++) {
-        const struct table_meta *meta = run_find(&version->runs[r], lookup->key, key8);
+        const struct run *run = &version->runs[r];
+        const struct table_meta *meta = run_find(run, lookup->key, run_word(run, lookup->key));
         if (!meta || !table_is_loaded(meta->table) || table_peek(meta->table, lookup) != TABLE_NO ||
             !denied_wrongly(op, meta->table, lookup, (int)version->runs[r].level))
             continue;

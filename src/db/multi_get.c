@@ -49,8 +49,10 @@ struct multi {
 /* Whoever listens is told which key the steps are about. */
 static void tell_subject(const struct multi *m, const struct pending *p)
 {
-    if (m->op->trace)
-        m->op->subject = p->lookup.key;
+    if (!m->op->trace)
+        return;
+    m->op->subject = p->lookup.key;
+    m->op->subject_hash = p->lookup.hash;
 }
 
 /* ---- answers ---- */
@@ -122,10 +124,10 @@ static void find_pairs(struct multi *m)
     uint32_t n = 0;
     for (uint32_t i = 0; i < m->count; i++) {
         struct pending *p = &m->keys[i];
-        const uint64_t key8 = slice_prefix8(p->lookup.key, 0);
         p->next = n;
         for (uint32_t r = 0; r < v->run_count; r++) {
-            const struct table_meta *meta = run_find(&v->runs[r], p->lookup.key, key8);
+            const struct table_meta *meta =
+                run_find(&v->runs[r], p->lookup.key, run_word(&v->runs[r], p->lookup.key));
             if (!meta)
                 continue;
             m->pairs[n++] = (struct pair){meta->table, (int)v->runs[r].level, false};

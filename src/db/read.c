@@ -147,10 +147,9 @@ static bool may_contain(struct op *op, const struct view *view, const struct loo
     for (uint32_t i = 0; i < view->memtable_count; i++)
         if (memtable_get(op, view->memtables[i]->memtable, lookup, &stamp, &value) == TAMIZ_OK)
             return stamp_kind(stamp) != KIND_DELETE;
-    const uint64_t key8 = slice_prefix8(lookup->key, 0);
     for (uint32_t r = 0; r < view->version->run_count; r++) {
         const struct run *run = &view->version->runs[r];
-        const struct table_meta *meta = run_find(run, lookup->key, key8);
+        const struct table_meta *meta = run_find(run, lookup->key, run_word(run, lookup->key));
         if (!meta)
             continue;
         struct table_read how = read_options_table(options);
@@ -181,6 +180,7 @@ tamiz_status tamiz_may_contain(tamiz *db, const void *key, size_t key_size, bool
     const struct view *view = view_borrow(db, &seq);
     const struct lookup lookup =
         lookup_make(slice_of(key, key_size), read_options_seq(r.options, seq));
+    r.op.subject_hash = lookup.hash;
     *maybe = may_contain(&r.op, view, &lookup, r.options);
     return reading_end(&r, &none, TAMIZ_OK);
 }

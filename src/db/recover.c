@@ -194,6 +194,22 @@ static tamiz_status judge_gap(struct op *op, struct replay *r, struct log_reader
     return TAMIZ_OK;
 }
 
+/* The first log goes on where the tables end. Edits of the manifest are durable before a log is
+ * removed, so a hole here is not from a crash: the manifest has lost edits, and with them tables.
+ */
+static tamiz_status check_first_log(struct op *op, const struct store *s,
+                                    const struct log_reader *log, const char *path)
+{
+    if (log->header.first <= s->state.last_seq + 1)
+        return TAMIZ_OK;
+    return op_fail(op, TAMIZ_CORRUPTION,
+                   "MANIFEST-%06llu: expected edits up to sequence %llu, where %s begins, found "
+                   "them up to %llu",
+                   (unsigned long long)s->state.manifest_number,
+                   (unsigned long long)(log->header.first - 1), path,
+                   (unsigned long long)s->state.last_seq);
+}
+
 static tamiz_status replay_log(struct op *op, struct replay *r, uint64_t number, uint64_t limit_seq)
 {
     struct store *s = r->s;
@@ -205,6 +221,8 @@ static tamiz_status replay_log(struct op *op, struct replay *r, uint64_t number,
     TRY(path ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
     TRY(log_reader_open(op, s->env, &s->alloc, path, LOG_WAL, IO_LOG, &log, &empty));
     opened = true;
+    if (!empty && !r->next_seq)
+        TRY(check_first_log(op, s, &log, path));
     if (!empty && r->next_seq && log.header.first > r->next_seq)
         TRY(judge_gap(op, r, &log, path));
     while (!empty && !r->stopped) {

@@ -68,6 +68,7 @@ struct store {
     _Atomic uint64_t seq; /* published: all versions at or below are in their views */
     _Atomic uint64_t next_file;
     _Atomic bool closing;
+    _Atomic bool unlogged; /* no_log writes were made since a copy of the store last asked */
     _Atomic bool unsettled;        /* the manifest's: nothing may be deleted */
     _Atomic uint64_t last_sync_ns; /* monotonic */
     uint64_t opened_ns;            /* monotonic; frozen */

@@ -495,6 +495,8 @@ static tamiz_status commit(struct op *op, struct store *s, struct writer *leader
         mutex_unlock(&s->mutex);
         return st;
     }
+    if (leader->no_log && g->writes)
+        atomic_store_explicit(&s->unlogged, true, memory_order_relaxed);
     if (g->writes)
         atomic_store_explicit(&s->seq, first_seq + g->writes - 1, memory_order_release);
     return TAMIZ_OK;

@@ -67,6 +67,69 @@ done:
     return st;
 }
 
+/* ---- copies ---- */
+
+tamiz_status file_copy(struct op *op, struct file *from, const tamiz_env *env, const char *path,
+                       enum io_purpose purpose, uint64_t size, void *buffer)
+{
+    struct file *to = NULL;
+    tamiz_status st;
+    TRY(file_open(op, env, path, TAMIZ_OPEN_WRITE | TAMIZ_OPEN_CREATE, &to));
+    for (uint64_t at = 0; at < size;) {
+        const size_t piece = size - at < COPY_BYTES ? (size_t)(size - at) : COPY_BYTES;
+        TRY(file_read(op, from, purpose, at, buffer, piece));
+        TRY(file_write(op, to, purpose, at, buffer, piece));
+        at += piece;
+    }
+    TRY(file_sync(op, to));
+done:;
+    const bool made = to != NULL;
+    const tamiz_status closed = file_close(op, to);
+    if (st >= 0)
+        st = closed;
+    if (st < 0 && made)
+        (void)env->ops->remove(env->ctx, path); /* the story is told */
+    return st;
+}
+
+tamiz_status env_copy_file(struct op *op, const tamiz_env *env, const char *from, const char *to,
+                           enum io_purpose purpose)
+{
+    struct file *file = NULL;
+    uint64_t size = 0;
+    void *buffer = mem_new(op->alloc, COPY_BYTES);
+    tamiz_status st;
+    TRY(buffer ? TAMIZ_OK : op_fail_memory(op));
+    TRY(file_open(op, env, from, TAMIZ_OPEN_READ, &file));
+    TRY(file_size(op, file, &size));
+    TRY(file_copy(op, file, env, to, purpose, size, buffer));
+done:
+    if (file) {
+        struct op quiet; /* it was only read */
+        op_init(&quiet, op->alloc, op->count);
+        (void)file_close(&quiet, file);
+    }
+    mem_free(op->alloc, buffer, COPY_BYTES);
+    return st;
+}
+
+/* Errors that say that this pair of places can't be linked, not that something is wrong. */
+static bool cannot_link(int error)
+{
+    return error == -EXDEV || error == -EMLINK || error == -EPERM || error == -ENOSYS ||
+           error == -ENOTSUP || error == -EOPNOTSUPP;
+}
+
+tamiz_status env_link_or_copy(struct op *op, const tamiz_env *env, const char *from, const char *to,
+                              enum io_purpose purpose, bool *linked)
+{
+    const int error = env->ops->link(env->ctx, from, to);
+    *linked = error == 0;
+    if (error && !cannot_link(error))
+        return op_fail_os(op, error, "link", from);
+    return error ? env_copy_file(op, env, from, to, purpose) : TAMIZ_OK;
+}
+
 /* ---- names ---- */
 
 tamiz_status env_path_info(struct op *op, const tamiz_env *env, const char *path, bool *exists,
@@ -98,14 +161,6 @@ static size_t parent_size(const char *path)
     return size;
 }
 
-tamiz_status env_make_directory(struct op *op, const tamiz_env *env, const char *path)
-{
-    const int error = env->ops->make_directory(env->ctx, path);
-    if (error)
-        return op_fail_os(op, error, "make the directory", path);
-    return env_sync_parent(op, env, path);
-}
-
 tamiz_status env_sync_parent(struct op *op, const tamiz_env *env, const char *path)
 {
     const size_t size = parent_size(path);
@@ -119,6 +174,13 @@ tamiz_status env_sync_parent(struct op *op, const tamiz_env *env, const char *pa
     const tamiz_status st = env_sync_directory(op, env, parent);
     mem_free(op->alloc, parent, size + 1);
     return st;
+}
+
+tamiz_status env_make_directory(struct op *op, const tamiz_env *env, const char *path)
+{
+    const int error = env->ops->make_directory(env->ctx, path);
+    return error ? op_fail_os(op, error, "make the directory", path)
+                 : env_sync_parent(op, env, path);
 }
 
 tamiz_status env_remove_directory(struct op *op, const tamiz_env *env, const char *path)

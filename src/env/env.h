@@ -78,6 +78,21 @@ tamiz_status env_replace_file(struct op *op, const tamiz_env *env, const char *d
                               const char *temporary, const char *path, enum io_purpose purpose,
                               struct slice content);
 
+/* The first `size` bytes of an open file as a new one at `path`, synced. On failure nothing stands
+ * there. `buffer` of COPY_BYTES. */
+enum { COPY_BYTES = 256 << 10 };
+tamiz_status file_copy(struct op *op, struct file *from, const tamiz_env *env, const char *path,
+                       enum io_purpose purpose, uint64_t size, void *buffer);
+/* The same for a whole file, by name. */
+tamiz_status env_copy_file(struct op *op, const tamiz_env *env, const char *from, const char *to,
+                           enum io_purpose purpose);
+/* A second name for a file, or, where the file system can't (another device, no links), a synced
+ * copy: *linked says which. */
+tamiz_status env_link_or_copy(struct op *op, const tamiz_env *env, const char *from, const char *to,
+                              enum io_purpose purpose, bool *linked);
+/* The entries of the directory that `path` is in survive a power cut. */
+tamiz_status env_sync_parent(struct op *op, const tamiz_env *env, const char *path);
+
 tamiz_status env_path_info(struct op *op, const tamiz_env *env, const char *path, bool *exists,
                            tamiz_file_info *info);
 tamiz_status env_list(struct op *op, const tamiz_env *env, const char *directory,

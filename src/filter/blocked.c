@@ -20,12 +20,14 @@
  *   payload: lines of 64 bytes; bit b of a line is bit b % 8 of its byte b / 8.
  *   parameters: [0] k.
  */
+#include <assert.h>
 #include <math.h>
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
 #endif
 
 #include "filter/family.h"
+#include "filter/lines.h"
 #include "filter/theory.h"
 
 enum { LINE_BYTES = 64, LINE_BITS = 512, LANES = 8, K_MAX = 24, DEFAULT_BITS = 10 };
@@ -130,16 +132,21 @@ static tamiz_status blocked_build(struct op *op, struct filter_plan *plan, const
     return TAMIZ_OK;
 }
 
-static bool blocked_may_contain(const struct filter_view *view, uint64_t hash)
+static bool line_set_portable(const uint8_t *line, uint32_t low, unsigned k)
 {
-    const uint64_t mixed = filter_mix(hash, view->seed);
-    const uint8_t *line = view->payload + line_of(mixed, view->payload_bytes);
-    for (unsigned j = 0; j < view->parameters[0]; j++) {
-        const uint32_t bit = bit_of(mixed, j);
+    for (unsigned j = 0; j < k; j++) {
+        const uint32_t bit = bit_of(low, j);
         if (!(line[bit >> 3] >> (bit & 7) & 1))
             return false;
     }
     return true;
+}
+
+static bool blocked_may_contain(const struct filter_view *view, uint64_t hash)
+{
+    const uint64_t mixed = filter_mix(hash, view->seed);
+    return line_set_portable(view->payload + line_of(mixed, view->payload_bytes), (uint32_t)mixed,
+                             view->parameters[0]);
 }
 
 static void blocked_prefetch(const struct filter_view *view, uint64_t hash)
@@ -229,6 +236,15 @@ blocked_many_avx2(const struct filter_view *view, const uint64_t *hashes, size_t
     }
 }
 
+__attribute__((target("avx2"))) static uint64_t lines_ask_avx2(const struct filter_line *lines,
+                                                               size_t n)
+{
+    uint64_t maybe = 0;
+    for (size_t i = 0; i < n; i++)
+        maybe |= (uint64_t)line_set(lines[i].line, lines[i].bits, lines[i].k) << i;
+    return maybe;
+}
+
 static const struct filter_family blocked_avx2 = {
     .name = "blocked",
     .id = 2,
@@ -273,3 +289,27 @@ const struct filter_family filter_blocked = {
     .describe = blocked_describe,
     .story = blocked_story,
 };
+
+/* ---- asked by line (filter/lines.h) ---- */
+
+static_assert((int)LINE_BYTES == (int)FILTER_LINE_BYTES, "one line is one line");
+
+struct filter_lines filter_lines_of(const struct filter_view *view)
+{
+    return view->family && view->family->id == filter_blocked.id && view->seed == 0
+               ? (struct filter_lines){view->payload, (uint32_t)(view->payload_bytes / LINE_BYTES),
+                                       view->parameters[0]}
+               : (struct filter_lines){NULL, 0, 0};
+}
+
+uint64_t filter_lines_ask(const struct filter_line *lines, size_t n)
+{
+#if defined(__x86_64__) && defined(__GNUC__)
+    if (filter_has_avx2())
+        return lines_ask_avx2(lines, n);
+#endif
+    uint64_t maybe = 0;
+    for (size_t i = 0; i < n; i++)
+        maybe |= (uint64_t)line_set_portable(lines[i].line, lines[i].bits, lines[i].k) << i;
+    return maybe;
+}

@@ -14,10 +14,13 @@ enum {
 };
 
 struct memtable {
+    /* What a search that finds nothing touches: a line that writing does not. */
+    _Alignas(64) struct mem_filter filter;
+    atomic_bool used; /* there is a version: most reads meet an empty memtable or none */
     const struct alloc *alloc;
-    struct arena arena;
+    /* The writer's. */
+    _Alignas(64) struct arena arena;
     struct mem_tree tree;
-    struct mem_filter filter;
     counter bytes, count; /* for any thread */
 };
 
@@ -37,7 +40,7 @@ static void bytes_update(struct memtable *m)
 
 struct memtable *memtable_new(const struct alloc *alloc, size_t expected_bytes)
 {
-    struct memtable *m = mem_new(alloc, sizeof *m);
+    struct memtable *m = mem_new_aligned(alloc, sizeof *m, _Alignof(struct memtable));
     if (!m)
         return NULL;
     const size_t chunk = chunk_bytes(expected_bytes);
@@ -58,7 +61,7 @@ void memtable_free(struct memtable *m)
     const struct alloc *alloc = m->alloc;
     mem_filter_free(&m->filter, alloc);
     arena_free(&m->arena);
-    mem_free(alloc, m, sizeof *m);
+    mem_free_aligned(alloc, m, sizeof *m, _Alignof(struct memtable));
 }
 
 tamiz_status memtable_add(struct op *op, struct memtable *m, struct slice key, uint64_t hash,
@@ -69,6 +72,8 @@ tamiz_status memtable_add(struct op *op, struct memtable *m, struct slice key, u
     if (!mem_tree_add(&m->tree, key, stamp, value))
         return op_fail_memory(op);
     mem_filter_add(&m->filter, hash);
+    if (!atomic_load_explicit(&m->used, memory_order_relaxed))
+        atomic_store_explicit(&m->used, true, memory_order_relaxed);
     bytes_update(m);
     counter_add(&m->count, 1);
     return TAMIZ_OK;
@@ -79,10 +84,12 @@ tamiz_status memtable_get(struct op *op, const struct memtable *m, const struct 
 {
     *stamp = 0;
     *value = slice_of(NULL, 0);
-    const bool maybe = mem_filter_may_contain(&m->filter, lookup->hash);
-    const tamiz_step_info step = {.kind = maybe ? TAMIZ_STEP_MEMTABLE : TAMIZ_STEP_MEMTABLE_FILTER,
-                                  .level = -1};
-    op_step(op, &step);
+    const bool maybe = atomic_load_explicit(&m->used, memory_order_relaxed) &&
+                       mem_filter_may_contain(&m->filter, lookup->hash);
+    const tamiz_step_kind kind = maybe ? TAMIZ_STEP_MEMTABLE : TAMIZ_STEP_MEMTABLE_FILTER;
+    counter_add(&op->count->memtables.steps[kind], 1);
+    if (__builtin_expect(op->trace != NULL, 0))
+        op_tell(op, &(const tamiz_step_info){.kind = kind, .level = -1});
     if (!maybe)
         return TAMIZ_NOT_FOUND;
     const struct entry *e = mem_tree_find(&m->tree, lookup->key, lookup->stamp_max);
@@ -95,7 +102,8 @@ tamiz_status memtable_get(struct op *op, const struct memtable *m, const struct 
 
 void memtable_prefetch(const struct memtable *m, uint64_t hash)
 {
-    __builtin_prefetch(mem_filter_line(&m->filter, hash));
+    if (atomic_load_explicit(&m->used, memory_order_relaxed))
+        __builtin_prefetch(mem_filter_line(&m->filter, hash));
 }
 
 size_t memtable_bytes(const struct memtable *m)

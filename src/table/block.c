@@ -207,6 +207,18 @@ int block_entry_compare(const struct block_entry *e, struct slice key)
  * equal is found out by sizes or suffix, without a look at the restart. */
 enum match { MATCH_NO, MATCH_YES, MATCH_DAMAGED };
 
+/* Entry and restart lie anywhere in the block: both are fetched before either is looked at, and
+ * the line behind the entry's first, where its value goes on. */
+static inline void fetch_entry(const struct block *b, uint32_t i)
+{
+    const uint64_t at = offset_at(b, i), restart = offset_at(b, i - i % BLOCK_GROUP);
+    if (at < b->entries.size && restart < b->entries.size) {
+        __builtin_prefetch(b->entries.data + at);
+        __builtin_prefetch(b->entries.data + restart);
+        __builtin_prefetch(b->entries.data + at + 64);
+    }
+}
+
 static enum match entry_matches(const struct block *b, uint32_t i, struct slice key,
                                 struct raw_entry *e)
 {
@@ -215,12 +227,12 @@ static enum match entry_matches(const struct block *b, uint32_t i, struct slice 
     if (e->shared > key.size || key.size - e->shared != e->suffix.size)
         return MATCH_NO;
     const size_t shared_size = (size_t)e->shared;
-    if (e->suffix.size && memcmp(e->suffix.data, key.data + shared_size, e->suffix.size))
+    if (!bytes_equal(e->suffix.data, key.data + shared_size, e->suffix.size))
         return MATCH_NO;
     struct slice shared;
     if (!shared_of(b, i, e->shared, &shared))
         return MATCH_DAMAGED;
-    return shared_size && memcmp(shared.data, key.data, shared_size) ? MATCH_NO : MATCH_YES;
+    return bytes_equal(shared.data, key.data, shared_size) ? MATCH_YES : MATCH_NO;
 }
 
 /* The key is in the block, but its newest version is too new: the versions are in order, so halving
@@ -256,6 +268,7 @@ tamiz_status block_find(const struct block *b, const struct lookup *lookup, uint
         for (; found; found &= found - 1) {
             const uint32_t i = first + (uint32_t)__builtin_ctz(found);
             struct raw_entry e;
+            fetch_entry(b, i);
             const enum match match = entry_matches(b, i, lookup->key, &e);
             if (match == MATCH_NO)
                 continue;

@@ -2,6 +2,7 @@
 #include "table/cache.h"
 
 #include <assert.h>
+#include <stddef.h>
 
 enum { LINE = 64 };
 
@@ -12,6 +13,7 @@ struct cache {
     _Atomic size_t bytes;   /* of all charged blocks: hanging, evicted, not yet freed */
     _Atomic size_t holders; /* the owner and every block that is alive */
     struct codec_pool codec;
+    struct heap *heap;
     struct mutex mutex;
     struct cached_block *oldest, *newest, *hand; /* guarded by mutex, as what follows */
     size_t hanging_bytes;
@@ -20,13 +22,20 @@ struct cache {
 
 /* ---- blocks ---- */
 
-static_assert(sizeof(struct cached_block) <= CACHED_BLOCK_HEADER, "the payload comes behind it");
+static_assert(CACHED_BLOCK_HEADER % LINE == 0, "the payload is aligned");
+static_assert(offsetof(struct cached_block, visited) < LINE, "what a hit touches is one line");
+
+uint8_t *cached_block_payload(struct cached_block *b)
+{
+    return (uint8_t *)b + CACHED_BLOCK_HEADER;
+}
 
 static void cache_release(struct cache *c)
 {
     if (atomic_fetch_sub(&c->holders, 1) != 1)
         return;
     codec_pool_free(&c->codec);
+    heap_free(c->heap);
     mutex_free(&c->mutex);
     mem_free(c->alloc, c, sizeof *c);
 }
@@ -35,14 +44,14 @@ struct cached_block *cached_block_new(struct cache *c, size_t size)
 {
     if (size > SIZE_MAX / 4)
         return NULL;
-    const size_t whole = CACHED_BLOCK_HEADER + size + BLOCK_SLACK;
-    struct cached_block *b = mem_new_aligned(c->alloc, whole, LINE);
+    const size_t bytes = CACHED_BLOCK_HEADER + size + BLOCK_SLACK;
+    struct cached_block *b = heap_take(c->heap, bytes);
     if (!b)
         return NULL;
     memset(b, 0, sizeof *b);
     memset(cached_block_payload(b) + size, 0, BLOCK_SLACK);
     atomic_init(&b->pins, 1);
-    b->whole = whole;
+    b->whole = heap_whole(bytes);
     b->cache = c;
     atomic_fetch_add(&c->holders, 1);
     return b;
@@ -53,7 +62,7 @@ static void block_free(struct cached_block *b)
     struct cache *c = b->cache;
     if (b->charged)
         atomic_fetch_sub(&c->bytes, b->whole);
-    mem_free_aligned(c->alloc, b, b->whole, LINE);
+    heap_give(c->heap, b);
     cache_release(c);
 }
 
@@ -228,9 +237,27 @@ size_t cache_capacity(const struct cache *c)
     return c->capacity;
 }
 
+struct heap *cache_heap(const struct cache *c)
+{
+    return c->heap;
+}
+
 struct codec_pool *cache_codec(struct cache *c)
 {
     return &c->codec;
+}
+
+/* What can fail; on failure all of it is undone. */
+static bool parts_init(struct op *op, struct cache *c, const struct alloc *alloc)
+{
+    c->heap = heap_new(alloc);
+    if (c->heap && mutex_init(op, &c->mutex) == TAMIZ_OK) {
+        if (codec_pool_init(op, &c->codec) == TAMIZ_OK)
+            return true;
+        mutex_free(&c->mutex);
+    }
+    heap_free(c->heap);
+    return false;
 }
 
 struct cache *cache_new(const struct alloc *alloc, struct epoch *epoch, size_t capacity)
@@ -239,15 +266,9 @@ struct cache *cache_new(const struct alloc *alloc, struct epoch *epoch, size_t c
     struct cache *c = mem_new_array(alloc, 1, sizeof *c);
     struct op op;
     op_init(&op, alloc, count);
-    if (!c || !count || mutex_init(&op, &c->mutex) != TAMIZ_OK) {
-        mem_free(alloc, c, sizeof *c);
-        mem_free(alloc, count, sizeof *count);
-        return NULL;
-    }
-    const tamiz_status st = codec_pool_init(&op, &c->codec);
+    const bool ok = c && count && parts_init(&op, c, alloc);
     mem_free(alloc, count, sizeof *count);
-    if (st != TAMIZ_OK) {
-        mutex_free(&c->mutex);
+    if (!ok) {
         mem_free(alloc, c, sizeof *c);
         return NULL;
     }

@@ -20,18 +20,19 @@
 #include "env/epoch.h"
 #include "table/block.h"
 #include "table/codec.h"
+#include "table/heap.h"
 
 struct cache;
 
 /* A block in memory. Reached from its place inside an epoch; who wants to keep it longer takes a
  * pin. */
 struct cached_block {
-    struct block block;      /* borrows the bytes below                        */
-    _Atomic uint32_t pins;   /* holders beyond epochs; the cache itself is one */
-    _Atomic uint8_t visited; /* since the hand last came by                    */
-    bool charged;            /* counted in the cache's bytes: was inserted. Set before others see
-                                the block, never taken back */
-    size_t whole;            /* bytes of this allocation                       */
+    _Alignas(64) struct block block; /* borrows the bytes below; with the next, one line */
+    _Atomic uint32_t pins;           /* holders beyond epochs; the cache itself is one */
+    _Atomic uint8_t visited;         /* since the hand last came by                    */
+    bool charged; /* counted in the cache's bytes: was inserted. Set before others see
+                     the block, never taken back */
+    size_t whole; /* bytes of this allocation                       */
     struct cache *cache;
     _Atomic(struct cached_block *) *place;
     union { /* in the queue, or waiting to be freed; never both */
@@ -43,9 +44,9 @@ struct cached_block {
     /* the payload follows, 64-byte aligned */
 };
 
-typedef _Atomic(struct cached_block *) cache_place;
+enum { CACHED_BLOCK_HEADER = sizeof(struct cached_block) };
 
-enum { CACHED_BLOCK_HEADER = 128 }; /* the payload's distance from the start: two cache lines */
+typedef _Atomic(struct cached_block *) cache_place;
 
 /* `capacity` in bytes, block headers included; 0: nothing is kept. `epoch` outlives it. NULL:
  * memory is out. */
@@ -53,6 +54,8 @@ struct cache *cache_new(const struct alloc *alloc, struct epoch *epoch, size_t c
 /* All tables are closed by now. Blocks that still wait for their readers keep what they need of the
  * cache until they are freed. NULL is fine. */
 void cache_free(struct cache *c);
+/* Where blocks, filters and indexes live. Lasts as long as the cache. */
+struct heap *cache_heap(const struct cache *c);
 /* What unpacks the blocks it keeps. */
 struct codec_pool *cache_codec(struct cache *c);
 size_t cache_bytes(const struct cache *c);
@@ -61,9 +64,15 @@ size_t cache_capacity(const struct cache *c);
 /* A block that owns room for `size` payload bytes and BLOCK_SLACK behind them (zeroed), pinned once
  * by the caller, in no place yet. NULL: memory is out. */
 struct cached_block *cached_block_new(struct cache *c, size_t size);
-static inline uint8_t *cached_block_payload(struct cached_block *b)
+uint8_t *cached_block_payload(struct cached_block *b);
+
+/* The lines of a block that every search begins with: its header, and tags and offsets of an
+ * ordinary block. They arrive together. */
+static inline void cached_block_fetch(const struct cached_block *b)
 {
-    return (uint8_t *)b + CACHED_BLOCK_HEADER;
+    const uint8_t *payload = (const uint8_t *)b + CACHED_BLOCK_HEADER;
+    __builtin_prefetch(payload);
+    __builtin_prefetch(payload + 64);
 }
 
 /* The block hanging at `place`, or NULL. Inside an epoch; valid until it is left. Marks it visited.
@@ -73,9 +82,7 @@ static inline struct cached_block *cache_peek(cache_place *place)
     struct cached_block *b = atomic_load_explicit(place, memory_order_seq_cst);
     if (!b)
         return NULL;
-    /* Its header, tags and offsets are on their way at once, not one after the other. */
-    __builtin_prefetch((const uint8_t *)b + CACHED_BLOCK_HEADER);
-    __builtin_prefetch((const uint8_t *)b + CACHED_BLOCK_HEADER + 64);
+    cached_block_fetch(b);
     if (!atomic_load_explicit(&b->visited, memory_order_relaxed))
         atomic_store_explicit(&b->visited, 1, memory_order_relaxed);
     return b;

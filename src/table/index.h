@@ -48,6 +48,9 @@ uint32_t index_count(const struct index *index);
 /* Index of the first block whose fence is not below `key`: the only one that can have it.
  * index_count(): none. */
 uint32_t index_find(const struct index *index, struct slice key);
+/* The same, while the answer's entry in `beside`, an array of one pointer a block, is fetched:
+ * which node of 16 it is in is known one cache miss before which entry. */
+uint32_t index_find_beside(const struct index *index, struct slice key, const void *beside);
 struct extent index_extent(const struct index *index, uint32_t block);
 uint64_t index_raw_size(const struct index *index, uint32_t block);
 /* The fence of `block` behind what all begin with, which is put into *prefix. Borrowed. */

@@ -17,8 +17,10 @@ typedef unsigned long long ull; /* for printing */
 struct table *table_new(struct op *op, const struct table_world *world, const char *path,
                         uint64_t number, uint64_t file_id, uint64_t file_size)
 {
-    struct table *t = mem_new_array(world->alloc, 1, sizeof *t);
+    struct table *t = mem_new_aligned(world->alloc, sizeof *t, _Alignof(struct table));
     char *copy = mem_text(world->alloc, path);
+    if (t)
+        memset(t, 0, sizeof *t);
     if (!t || !copy) {
         (void)op_fail_memory(op);
     } else if (mutex_init(op, &t->loading) == TAMIZ_OK) {
@@ -32,7 +34,7 @@ struct table *table_new(struct op *op, const struct table_world *world, const ch
         t->file.flags = TAMIZ_OPEN_READ | (world->direct_io ? TAMIZ_OPEN_DIRECT : 0);
         return t;
     }
-    mem_free(world->alloc, t, sizeof *t);
+    mem_free_aligned(world->alloc, t, sizeof *t, _Alignof(struct table));
     mem_free_text(world->alloc, copy);
     return NULL;
 }
@@ -55,7 +57,16 @@ void table_free(struct table *t)
     file_pool_forget(&op, t->world->files, &t->file);
     mutex_free(&t->loading);
     mem_free_text(alloc, t->path);
-    mem_free(alloc, t, sizeof *t);
+    mem_free_aligned(alloc, t, sizeof *t, _Alignof(struct table));
+}
+
+/* From here on everybody sees it. */
+static void face_fill(struct table *t, struct table_loaded *l)
+{
+    t->face.filter = filter_lines_of(&l->filter);
+    if (l->filter.family)
+        t->face.expected_fp_1e9 = (uint64_t)(l->filter.expected_fpr * 1e9 + 0.5);
+    atomic_store_explicit(&t->face.loaded, l, memory_order_release);
 }
 
 tamiz_status table_load(struct op *op, struct table *t)
@@ -68,7 +79,7 @@ tamiz_status table_load(struct op *op, struct table *t)
         struct table_loaded *l = NULL;
         st = table_loaded_open(op, t, &l);
         if (st == TAMIZ_OK)
-            atomic_store_explicit(&t->loaded, l, memory_order_release);
+            face_fill(t, l);
     }
     mutex_unlock(&t->loading);
     return st;
@@ -99,72 +110,66 @@ bool table_locate(const struct table *t, struct slice key, uint32_t *block)
     return *block < index_count(l->index);
 }
 
-/* ---- steps ---- */
+/* ---- the filter ---- */
 
-void table_step_told(struct op *op, const struct table *t, const struct table_loaded *l,
-                     const struct table_read *how, tamiz_step_kind kind, const char *text,
-                     int64_t block, uint64_t size, uint64_t nanoseconds)
+void table_tell(struct op *op, const struct table *t, const struct table_read *how,
+                tamiz_step_kind kind, struct step_about about)
 {
-    struct extent e = {0, 0};
-    if (block != TABLE_NO_BLOCK)
-        e = index_extent(l->index, (uint32_t)block);
-    op_step(op, &(const tamiz_step_info){
+    const struct table_loaded *l = table_loaded_of(t);
+    struct extent at = {0, 0};
+    if (about.block != STEP_NO_BLOCK)
+        at = index_extent(l->index, about.block);
+    struct buf words = buf_init(op->alloc); /* what the filter looked at */
+    if (kind == TAMIZ_STEP_FILTER_NEGATIVE || kind == TAMIZ_STEP_FILTER_MAYBE) {
+        filter_view_story(&l->filter, op->subject_hash, &words);
+        buf_append(&words, "", 1);
+        if (!words.failed)
+            about.text = (const char *)words.data;
+    }
+    op_tell(op, &(const tamiz_step_info){
                     .kind = kind,
                     .level = how->level,
                     .table = t->number,
-                    .text = text,
+                    .text = about.text,
                     .filter = l->filter_name,
                     .expected_fpr = l->filter.family ? l->filter.expected_fpr : 0,
                     .filter_bits_per_key =
                         l->filter.family && l->properties.keys
                             ? (double)l->filter.payload_bytes * 8 / (double)l->properties.keys
                             : 0,
-                    .offset = e.offset,
-                    .size = size ? size : e.size,
-                    .nanoseconds = nanoseconds,
+                    .offset = at.offset,
+                    .size = about.size == STEP_WHOLE_BLOCK ? at.size : about.size,
+                    .nanoseconds = about.nanoseconds,
                 });
+    buf_free(&words);
 }
-
-/* ---- the filter ---- */
 
 /* The key turned out not to be in the table, whatever the filter said: its share of the theory. */
-static void count_absent(struct op *op, const struct table_loaded *l, const struct table_read *how)
+static void count_absent(struct op *op, const struct table *t, const struct table_read *how)
 {
-    counter_add(&table_level(op, how)->expected_fp_1e9, l->expected_fp_1e9);
+    counter_add(&table_level(op, how)->expected_fp_1e9, t->face.expected_fp_1e9);
 }
 
-/* Somebody listens: with the places that were probed. */
-static void tell_answer(struct op *op, const struct table *t, const struct table_loaded *l,
-                        const struct lookup *lookup, const struct table_read *how,
-                        tamiz_step_kind kind)
+void table_answered(struct op *op, const struct table *t, const struct table_read *how, bool maybe)
 {
-    struct buf words = buf_init(op->alloc);
-    filter_view_story(&l->filter, lookup->hash, &words);
-    buf_append(&words, "", 1);
-    table_step(op, t, l, how, kind, words.failed ? "" : (const char *)words.data, TABLE_NO_BLOCK, 0,
-               0);
-    buf_free(&words);
+    table_step(op, t, how, maybe ? TAMIZ_STEP_FILTER_MAYBE : TAMIZ_STEP_FILTER_NEGATIVE,
+               step_plain(""));
+    if (!maybe)
+        count_absent(op, t, how);
 }
 
 static enum table_verdict ask(struct op *op, const struct table *t, const struct table_loaded *l,
                               const struct lookup *lookup, const struct table_read *how)
 {
     if (!table_asks(t, l)) {
-        table_step(op, t, l, how, TAMIZ_STEP_NO_FILTER,
-                   l->filter.family ? "it denied a key that is there" : l->filter_missing,
-                   TABLE_NO_BLOCK, 0, 0);
+        table_step(
+            op, t, how, TAMIZ_STEP_NO_FILTER,
+            step_plain(l->filter.family ? "it denied a key that is there" : l->filter_missing));
         return TABLE_NO_FILTER;
     }
     const bool maybe = l->filter.family->may_contain(&l->filter, lookup->hash);
-    const tamiz_step_kind kind = maybe ? TAMIZ_STEP_FILTER_MAYBE : TAMIZ_STEP_FILTER_NEGATIVE;
-    if (__builtin_expect(op->trace != NULL, 0))
-        tell_answer(op, t, l, lookup, how, kind);
-    else
-        table_step(op, t, l, how, kind, "", TABLE_NO_BLOCK, 0, 0);
-    if (maybe)
-        return TABLE_MAYBE;
-    count_absent(op, l, how);
-    return TABLE_NO;
+    table_answered(op, t, how, maybe);
+    return maybe ? TABLE_MAYBE : TABLE_NO;
 }
 
 tamiz_status table_ask(struct op *op, struct table *t, const struct lookup *lookup,
@@ -193,12 +198,12 @@ struct table_tally *table_tally(struct table *t)
 
 void table_quarantine(struct table *t)
 {
-    atomic_store_explicit(&t->quarantined, true, memory_order_relaxed);
+    atomic_store_explicit(&t->face.quarantined, true, memory_order_relaxed);
 }
 
 bool table_is_quarantined(const struct table *t)
 {
-    return atomic_load_explicit(&t->quarantined, memory_order_relaxed);
+    return atomic_load_explicit(&t->face.quarantined, memory_order_relaxed);
 }
 
 void table_prefetch(const struct table *t, const struct lookup *lookup)
@@ -209,13 +214,12 @@ void table_prefetch(const struct table *t, const struct lookup *lookup)
 }
 
 /* The filter said maybe; was it right? */
-static void judge(struct op *op, const struct table_loaded *l, const struct table_read *how,
-                  bool known)
+static void judge(struct op *op, const struct table *t, const struct table_read *how, bool known)
 {
     struct level_counters *at = table_level(op, how);
     counter_add(known ? &at->true_positives : &at->false_positives, 1);
     if (!known)
-        count_absent(op, l, how);
+        count_absent(op, t, how);
 }
 
 /* ---- blocks into memory ---- */
@@ -318,9 +322,9 @@ static tamiz_status search(struct op *op, const struct table *t, const struct ta
     if (st == TAMIZ_OK) {
         const bool put = stamp_kind(*stamp) != KIND_DELETE;
         if (judged)
-            judge(op, l, how, true);
-        table_step(op, t, l, how, put ? TAMIZ_STEP_FOUND : TAMIZ_STEP_TOMBSTONE, "", number,
-                   value->size, 0);
+            judge(op, t, how, true);
+        table_step(op, t, how, put ? TAMIZ_STEP_FOUND : TAMIZ_STEP_TOMBSTONE,
+                   (struct step_about){number, value->size, "", 0});
         return st;
     }
     if (st != TAMIZ_NOT_FOUND)
@@ -328,9 +332,11 @@ static tamiz_status search(struct op *op, const struct table *t, const struct ta
                        t->path, (ull)index_extent(l->index, number).offset);
     const bool known = knows(l, b, lookup);
     if (judged)
-        judge(op, l, how, known);
-    table_step(op, t, l, how, TAMIZ_STEP_ABSENT_IN_BLOCK,
-               known ? "it has only versions newer than this read sees" : "", number, 0, 0);
+        judge(op, t, how, known);
+    table_step(op, t, how, TAMIZ_STEP_ABSENT_IN_BLOCK,
+               (struct step_about){number, STEP_WHOLE_BLOCK,
+                                   known ? "it has only versions newer than this read sees" : "",
+                                   0});
     return st;
 }
 
@@ -353,20 +359,21 @@ tamiz_status table_get_begin(struct op *op, struct table *t, const struct lookup
             return TAMIZ_NOT_FOUND;
         judged = verdict == TABLE_MAYBE;
     }
-    const uint32_t number = index_find(l->index, lookup->key);
+    const uint32_t number = index_find_beside(l->index, lookup->key, l->places);
     if (number == index_count(l->index)) {
-        table_step(op, t, l, how, TAMIZ_STEP_INDEX, "no block: the key is above the last fence",
-                   TABLE_NO_BLOCK, 0, 0);
+        table_step(op, t, how, TAMIZ_STEP_INDEX,
+                   step_plain("no block: the key is above the last fence"));
         if (judged)
-            judge(op, l, how, false);
+            judge(op, t, how, false);
         return TAMIZ_NOT_FOUND;
     }
-    table_step(op, t, l, how, TAMIZ_STEP_INDEX, "", number, 0, 0);
+    table_step(op, t, how, TAMIZ_STEP_INDEX, step_block(number));
     const struct cached_block *b = cache_peek(&l->places[number]);
     if (b) {
-        table_step(op, t, l, how, TAMIZ_STEP_BLOCK_CACHED, "", number, 0, 0);
+        table_step(op, t, how, TAMIZ_STEP_BLOCK_CACHED, step_block(number));
         return search(op, t, l, lookup, how, judged, number, &b->block, stamp, value);
     }
+    const struct extent at = index_extent(l->index, number);
     struct block_load load;
     struct file *file;
     st = block_load_begin(op, t, l, number, &load);
@@ -380,8 +387,7 @@ tamiz_status table_get_begin(struct op *op, struct table *t, const struct lookup
         return wait->starved ? TAMIZ_OK : st;
     }
     *wait = (struct table_wait){
-        .request = {file, load.extent.offset, load.bytes, (size_t)extent_whole(load.extent),
-                    TAMIZ_OK},
+        .request = {file, at.offset, load.bytes, (size_t)extent_whole(at), TAMIZ_OK},
         .table = t,
         .lookup = lookup,
         .how = *how,
@@ -412,8 +418,8 @@ tamiz_status table_get_end(struct op *op, struct table_wait *wait, uint64_t *sta
                        t->path, (ull)at.offset, wait->request.size);
     }
     counter_add(&table_level(op, &wait->how)->device_read_bytes, wait->request.size);
-    table_step(op, t, l, &wait->how, TAMIZ_STEP_BLOCK_DEVICE, "", wait->block, wait->request.size,
-               wait->nanoseconds);
+    table_step(op, t, &wait->how, TAMIZ_STEP_BLOCK_DEVICE,
+               (struct step_about){wait->block, wait->request.size, "", wait->nanoseconds});
     TRY(block_load_end(op, t, l, &load, &b));
     if (wait->how.fill_cache)
         cache_insert(t->world->cache, &l->places[wait->block], b);

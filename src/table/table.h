@@ -12,6 +12,7 @@
 #include "env/env.h"
 #include "env/file_pool.h"
 #include "filter/filter.h"
+#include "filter/lines.h"
 #include "table/cache.h"
 #include "table/format.h"
 #include "table/index.h"
@@ -31,6 +32,30 @@ struct table_world {
 };
 
 struct table; /* safe for any number of threads */
+
+/* What a point read wants of a table before anything else, in one cache line: each table begins
+ * with it. */
+struct table_face {
+    _Alignas(64) _Atomic(struct table_loaded *) loaded; /* NULL until the first use */
+    /* Written before `loaded`, frozen from then on: */
+    struct filter_lines filter; /* payload NULL: ask with table_ask */
+    uint64_t expected_fp_1e9;   /* of the filter, × 1e9; 0: there is none */
+    /* The filter was caught: asked no more. Whoever finds it false a moment late asks once more. */
+    _Atomic bool quarantined;
+};
+
+static inline const struct table_face *table_face(const struct table *t)
+{
+    return (const struct table_face *)(const void *)t;
+}
+
+/* Can its filter be asked by line, now? */
+static inline bool table_has_lines(const struct table *t)
+{
+    return atomic_load_explicit(&table_face(t)->loaded, memory_order_acquire) &&
+           table_face(t)->filter.payload &&
+           !atomic_load_explicit(&table_face(t)->quarantined, memory_order_relaxed);
+}
 
 /* How one read goes about it. */
 struct table_read {
@@ -63,6 +88,9 @@ tamiz_status table_load(struct op *op, struct table *t);
 enum table_verdict { TABLE_NO, TABLE_MAYBE, TABLE_NO_FILTER };
 tamiz_status table_ask(struct op *op, struct table *t, const struct lookup *lookup,
                        const struct table_read *how, enum table_verdict *verdict);
+
+/* Counts and tells an answer that was got by line, as table_ask does its own. */
+void table_answered(struct op *op, const struct table *t, const struct table_read *how, bool maybe);
 
 /* The same with nothing loaded and nothing counted, of a loaded table. */
 enum table_verdict table_peek(const struct table *t, const struct lookup *lookup);

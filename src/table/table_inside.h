@@ -10,12 +10,11 @@
 
 /* All of an open table. Frozen but for the places. What a get touches stands first. */
 struct table_loaded {
-    struct filter_view filter;
-    uint64_t expected_fp_1e9; /* of the filter, × 1e9 */
-    uint64_t seq_max;
     struct index *index;
     cache_place *places; /* one a data block */
-    struct file *file;   /* while it is being loaded; NULL afterwards */
+    uint64_t seq_max;
+    struct filter_view filter;
+    struct file *file; /* while it is being loaded; NULL afterwards */
     uint64_t file_id;
     uint64_t file_size;
     char filter_name[16]; /* "" where there is none in use */
@@ -29,16 +28,15 @@ struct table_loaded {
 };
 
 struct table {
-    _Atomic(struct table_loaded *) loaded; /* NULL until the first use */
-    _Atomic uint32_t holders;
+    struct table_face face; /* first: table_face() hands it out */
     const struct table_world *world;
+    _Atomic uint32_t holders;
     uint64_t number;
     uint64_t file_id, file_size; /* as expected */
     char *path;
     struct pooled_file file; /* acquired for each read of the device */
     struct mutex loading;    /* held by who loads */
     struct table_tally tally;
-    _Atomic bool quarantined; /* the filter */
 };
 
 /* The file is opened where it is not: table_load.c. Owned by the caller on success. */
@@ -47,13 +45,13 @@ void table_loaded_close(const struct table *t, struct table_loaded *l);
 
 static inline struct table_loaded *table_loaded_of(const struct table *t)
 {
-    return atomic_load_explicit(&t->loaded, memory_order_acquire);
+    return atomic_load_explicit(&t->face.loaded, memory_order_acquire);
 }
 
 /* Is there a filter to ask? */
 static inline bool table_asks(const struct table *t, const struct table_loaded *l)
 {
-    return l->filter.family && !atomic_load_explicit(&t->quarantined, memory_order_relaxed);
+    return l->filter.family && !atomic_load_explicit(&t->face.quarantined, memory_order_relaxed);
 }
 
 /* One block on its way into memory. */
@@ -74,22 +72,40 @@ tamiz_status block_load_end(struct op *op, struct table *t, struct table_loaded 
                             struct block_load *load, struct cached_block **block);
 void block_load_abandon(struct table *t, struct block_load *load);
 
-/* A step of a read of this table, counted and, where somebody listens, told: with the place of
- * `block` (TABLE_NO_BLOCK: of none) and `size` bytes (0: the block's). */
-enum { TABLE_NO_BLOCK = -1 };
-void table_step_told(struct op *op, const struct table *t, const struct table_loaded *l,
-                     const struct table_read *how, tamiz_step_kind kind, const char *text,
-                     int64_t block, uint64_t size, uint64_t nanoseconds);
+/* Beside a step: which block it is about, and how many bytes. */
+struct step_about {
+    uint32_t block; /* STEP_NO_BLOCK */
+    uint64_t size;  /* STEP_WHOLE_BLOCK: as the index says */
+    const char *text;
+    uint64_t nanoseconds;
+};
+#define STEP_NO_BLOCK    UINT32_MAX
+#define STEP_WHOLE_BLOCK UINT64_MAX
 
-static inline void table_step(struct op *op, const struct table *t, const struct table_loaded *l,
-                              const struct table_read *how, tamiz_step_kind kind, const char *text,
-                              int64_t block, uint64_t size, uint64_t nanoseconds)
+/* For who listens: table.c. */
+void table_tell(struct op *op, const struct table *t, const struct table_read *how,
+                tamiz_step_kind kind, struct step_about about) __attribute__((cold));
+
+/* A step of a read of this table, counted and told. What is told is only gathered where somebody
+ * listens: the block's place in the file is a cache miss of its own. */
+static inline void table_step(struct op *op, const struct table *t, const struct table_read *how,
+                              tamiz_step_kind kind, struct step_about about)
 {
-    /* What the story needs is not even looked at where nobody listens. */
+    struct level_counters *at =
+        how->level < 0 ? &op->count->memtables : &op->count->level[how->level];
+    counter_add(&at->steps[kind], 1);
     if (__builtin_expect(op->trace != NULL, 0))
-        table_step_told(op, t, l, how, kind, text, block, size, nanoseconds);
-    else
-        op_step(op, &(const tamiz_step_info){.kind = kind, .level = how->level});
+        table_tell(op, t, how, kind, about);
+}
+
+static inline struct step_about step_plain(const char *text)
+{
+    return (struct step_about){STEP_NO_BLOCK, 0, text, 0};
+}
+
+static inline struct step_about step_block(uint32_t block)
+{
+    return (struct step_about){block, STEP_WHOLE_BLOCK, "", 0};
 }
 
 static inline struct level_counters *table_level(struct op *op, const struct table_read *how)

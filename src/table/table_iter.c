@@ -160,8 +160,8 @@ static tamiz_status from_device(struct table_iter *it, uint32_t block, struct ca
         return st;
     }
     if (!compacting(it))
-        table_step(it->base.op, t, it->loaded, &it->how, TAMIZ_STEP_BLOCK_DEVICE, "", block,
-                   extent_whole(load.extent), nanoseconds);
+        table_step(it->base.op, t, &it->how, TAMIZ_STEP_BLOCK_DEVICE,
+                   (struct step_about){block, extent_whole(load.extent), "", nanoseconds});
     TRY(block_load_end(it->base.op, t, it->loaded, &load, b));
     if (it->how.fill_cache && !compacting(it) && it->walked < TABLE_LONG_SCAN)
         cache_insert(t->world->cache, &it->loaded->places[block], *b);
@@ -184,8 +184,8 @@ static bool hold(struct table_iter *it, uint32_t block)
     if (b) {
         it->sequential = 0;
         if (!compacting(it))
-            table_step(it->base.op, it->table, it->loaded, &it->how, TAMIZ_STEP_BLOCK_CACHED, "",
-                       block, 0, 0);
+            table_step(it->base.op, it->table, &it->how, TAMIZ_STEP_BLOCK_CACHED,
+                       step_block(block));
     } else {
         const tamiz_status st = from_device(it, block, &b);
         if (st < 0) {

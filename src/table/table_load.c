@@ -10,7 +10,16 @@
 
 typedef unsigned long long ull; /* for printing */
 
-enum { TAIL_MOST = 4096 };
+enum {
+    TAIL_MOST = 4096,
+    PLACES_ALIGN = 64, /* the places beside a node of the index are two lines, not three */
+};
+
+/* Where what gets touch is kept. */
+static const struct alloc *room_of(const struct table *t)
+{
+    return heap_alloc(cache_heap(t->world->cache));
+}
 
 /* The end of the file, read in one piece. */
 struct tail {
@@ -126,15 +135,17 @@ static tamiz_status load_index(struct op *op, const struct table *t, struct tabl
     struct buf own = buf_init(t->world->alloc);
     tamiz_status st;
     TRY(read_part(op, t, l, tail, footer->index, IO_INDEX, &own, &payload));
-    TRY(index_open(op, payload, table_data_end(footer), t->path, t->world->alloc, &l->index));
+    TRY(index_open(op, payload, table_data_end(footer), t->path, room_of(t), &l->index));
     if (index_count(l->index) != l->properties.data_blocks)
         TRY(op_fail(op, TAMIZ_CORRUPTION,
                     "%s: index at offset %llu: expected %llu blocks as in the properties, found %u",
                     t->path, (ull)footer->index.offset, (ull)l->properties.data_blocks,
                     index_count(l->index)));
-    l->places = mem_new_array(t->world->alloc, index_count(l->index), sizeof *l->places);
+    const size_t places_bytes = index_count(l->index) * sizeof *l->places;
+    l->places = mem_new_aligned(room_of(t), places_bytes, PLACES_ALIGN);
     if (!l->places)
         TRY(op_fail_memory(op));
+    memset(l->places, 0, places_bytes);
 done:
     buf_free(&own);
     return st;
@@ -150,7 +161,7 @@ static tamiz_status read_filter(struct op *op, const struct table *t, struct tab
     enum codec codec;
     tamiz_status st;
     l->filter_memory =
-        whole > SIZE_MAX / 2 ? NULL : mem_new_aligned(t->world->alloc, (size_t)whole, FILTER_ALIGN);
+        whole > SIZE_MAX / 2 ? NULL : mem_new_aligned(room_of(t), (size_t)whole, FILTER_ALIGN);
     if (!l->filter_memory)
         return op_fail_memory(op);
     l->filter_memory_size = (size_t)whole;
@@ -166,7 +177,7 @@ done:
 
 static void drop_filter(const struct table *t, struct table_loaded *l)
 {
-    mem_free_aligned(t->world->alloc, l->filter_memory, l->filter_memory_size, FILTER_ALIGN);
+    mem_free_aligned(room_of(t), l->filter_memory, l->filter_memory_size, FILTER_ALIGN);
     l->filter_memory = NULL;
     l->filter_memory_size = 0;
     l->filter = (struct filter_view){.expected_fpr = 1};
@@ -193,7 +204,6 @@ static tamiz_status load_filter(struct op *op, const struct table *t, struct tab
         tamiz_filter_info info = TAMIZ_FILTER_INFO_INIT;
         filter_view_info(&l->filter, &info);
         memcpy(l->filter_name, info.kind, sizeof l->filter_name);
-        l->expected_fp_1e9 = (uint64_t)(l->filter.expected_fpr * 1e9 + 0.5);
     } else {
         (void)snprintf(l->filter_missing, sizeof l->filter_missing, "it is of the kind none");
     }
@@ -226,7 +236,8 @@ void table_loaded_close(const struct table *t, struct table_loaded *l)
     const struct alloc *alloc = t->world->alloc;
     if (l->places) {
         cache_drop(t->world->cache, l->places, index_count(l->index));
-        mem_free(alloc, l->places, index_count(l->index) * sizeof *l->places);
+        mem_free_aligned(room_of(t), l->places, index_count(l->index) * sizeof *l->places,
+                         PLACES_ALIGN);
     }
     drop_filter(t, l);
     index_free(l->index);

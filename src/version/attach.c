@@ -6,20 +6,30 @@
 
 #include "version/manifest.h"
 
+static tamiz_status attach(struct op *op, const struct version *v, struct table_meta *t,
+                           const struct table_world *world, const char *directory)
+{
+    char *path = filename_path(v->alloc, directory, FILE_TABLE, t->number);
+    if (!path)
+        return op_fail_memory(op);
+    t->table = table_new(op, world, path, t->number, t->file_id, t->file_size);
+    mem_free_text(v->alloc, path);
+    if (t->table)
+        return TAMIZ_OK;
+    return op->status < 0 ? op->status : op_fail_memory(op);
+}
+
 tamiz_status version_attach(struct op *op, struct version *v, const struct table_world *world,
                             const char *directory)
 {
     for (uint32_t i = 0; i < v->table_count; i++) {
         struct table_meta *t = v->tables[i];
-        if (t->table)
-            continue;
-        char *path = filename_path(v->alloc, directory, FILE_TABLE, t->number);
-        if (!path)
-            return op_fail_memory(op);
-        t->table = table_new(op, world, path, t->number, t->file_id, t->file_size);
-        mem_free_text(v->alloc, path);
-        if (!t->table)
-            return op->status < 0 ? op->status : op_fail_memory(op);
+        if (!t->table) {
+            const tamiz_status st = attach(op, v, t, world, directory);
+            if (st != TAMIZ_OK)
+                return st;
+        }
+        v->handles[i] = t->table;
     }
     return TAMIZ_OK;
 }

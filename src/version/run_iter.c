@@ -91,7 +91,7 @@ static void run_seek_last(struct iter *it)
 static void run_seek(struct iter *it, struct slice key, uint64_t stamp)
 {
     struct run_iter *r = run_iter_of(it);
-    const uint32_t index = run_lower_bound(r->run, key, slice_prefix8(key, 0));
+    const uint32_t index = run_lower_bound(r->run, key, run_word(r->run, key));
     lose(r, TAMIZ_OK);
     if (index == r->run->count || !open_table(r, index))
         return;
@@ -102,7 +102,7 @@ static void run_seek(struct iter *it, struct slice key, uint64_t stamp)
 static void run_seek_before(struct iter *it, struct slice key, uint64_t stamp)
 {
     struct run_iter *r = run_iter_of(it);
-    const uint32_t index = run_lower_bound(r->run, key, slice_prefix8(key, 0));
+    const uint32_t index = run_lower_bound(r->run, key, run_word(r->run, key));
     if (index == r->run->count) {
         run_seek_last(it); /* all of the run lies before the key */
         return;

@@ -2,8 +2,7 @@
  *
  * Versions: frozen lists of tables, one made from the last by an edit. The tables of all runs stand
  * in one array, sorted by level, then newest run, then key; a run is a stretch of it. An edit is
- * merged into that array in one pass, which touches one cache line of each table it keeps (its
- * reference count) and compares keys only around tables that are new.
+ * merged into that array in one pass, which compares keys only around tables that are new.
  */
 #include "version/version.h"
 
@@ -82,11 +81,9 @@ static int place_order(const void *a, const void *b)
     return place_compare(*x, *y);
 }
 
-/* Asked of every table of a version, and mostly answered by the ends. */
 static bool is_among(const uint64_t *numbers, size_t n, uint64_t number)
 {
-    return n && number >= numbers[0] && number <= numbers[n - 1] &&
-           bsearch(&number, numbers, n, sizeof number, number_order) != NULL;
+    return n && bsearch(&number, numbers, n, sizeof number, number_order) != NULL;
 }
 
 static tamiz_status refuse_repeats(struct op *op, const uint64_t *numbers, size_t n,
@@ -170,6 +167,8 @@ void version_unref(struct version *v)
         table_meta_unref(v->alloc, v->tables[i]);
     mem_free(v->alloc, v->tables, v->room * sizeof *v->tables);
     mem_free(v->alloc, v->largest8, v->room * sizeof *v->largest8);
+    mem_free(v->alloc, v->smallest8, v->room * sizeof *v->smallest8);
+    mem_free(v->alloc, v->handles, v->room * sizeof *v->handles);
     mem_free(v->alloc, v->runs, v->run_count * sizeof *v->runs);
     mem_free(v->alloc, v, sizeof *v);
 }
@@ -186,7 +185,9 @@ static struct version *version_new(struct op *op, const struct alloc *alloc, siz
     v->room = (uint32_t)room;
     v->tables = mem_new_array(alloc, room, sizeof *v->tables);
     v->largest8 = mem_new_array(alloc, room, sizeof *v->largest8);
-    if (!v->tables || !v->largest8) {
+    v->smallest8 = mem_new_array(alloc, room, sizeof *v->smallest8);
+    v->handles = mem_new_array(alloc, room, sizeof *v->handles);
+    if (!v->tables || !v->largest8 || !v->smallest8 || !v->handles) {
         op_fail_memory(op);
         version_unref(v);
         return NULL;
@@ -199,20 +200,10 @@ static bool same_run(const struct table_meta *a, const struct table_meta *b)
     return a->level == b->level && a->run == b->run;
 }
 
-/* The same run in an earlier version, or NULL. */
-static const struct run *same_run_of(const struct version *base, const struct table_meta *t)
-{
-    for (uint32_t i = 0; base && i < base->run_count; i++) {
-        if (base->runs[i].level == t->level && base->runs[i].id == t->run)
-            return &base->runs[i];
-    }
-    return NULL;
-}
-
 /* The next table in order. `unlike_base`: it or its neighbour is new, so that the two have to be
  * compared. */
 static tamiz_status version_add(struct op *op, struct version *v, struct table_meta *t,
-                                uint64_t largest8, bool unlike_base)
+                                bool unlike_base)
 {
     const struct table_meta *last = v->table_count ? v->tables[v->table_count - 1] : NULL;
     char a[64], b[64];
@@ -224,8 +215,7 @@ static tamiz_status version_add(struct op *op, struct version *v, struct table_m
                        t->number, t->level, t->run, slice_print(last->largest, a, sizeof a),
                        last->number, slice_print(t->smallest, b, sizeof b));
     table_meta_ref(t);
-    v->tables[v->table_count] = t;
-    v->largest8[v->table_count++] = largest8;
+    v->tables[v->table_count++] = t;
     return TAMIZ_OK;
 }
 
@@ -249,13 +239,11 @@ static tamiz_status merge_tables(struct op *op, struct version *v, const struct 
                            kept->number);
         bool after_new = false;
         for (; a < c->added_count && (!kept || place_compare(c->added[a], kept) < 0); a++) {
-            const struct run *was = same_run_of(base, c->added[a]);
-            const size_t skip = was ? was->prefix.size : 0;
-            TRY(version_add(op, v, c->added[a], slice_prefix8(c->added[a]->largest, skip), true));
+            TRY(version_add(op, v, c->added[a], true));
             after_new = true;
         }
         if (kept)
-            TRY(version_add(op, v, kept, base->largest8[i], after_new));
+            TRY(version_add(op, v, kept, after_new));
     }
 done:
     return st;
@@ -273,22 +261,8 @@ static tamiz_status refuse_unknown(struct op *op, const struct version *base,
     return TAMIZ_OK;
 }
 
-/* What all keys of the run begin with. Where that is as it was in `base`, so are the words that
- * were taken over from there, and those of new tables were made to fit. */
-static void run_find_prefix(struct run *run, const struct version *base)
-{
-    const struct slice first = run->tables[0]->smallest;
-    const struct run *was = same_run_of(base, run->tables[0]);
-    run->prefix =
-        slice_of(first.data, slice_common_prefix(first, run->tables[run->count - 1]->largest));
-    if (was && was->prefix.size == run->prefix.size)
-        return;
-    for (uint32_t i = 0; i < run->count; i++)
-        run->largest8[i] = slice_prefix8(run->tables[i]->largest, run->prefix.size);
-}
-
 /* Cuts the array of tables into runs, and counts. */
-static tamiz_status cut_runs(struct op *op, struct version *v, const struct version *base)
+static tamiz_status cut_runs(struct op *op, struct version *v)
 {
     uint32_t runs = 0;
     for (uint32_t i = 0; i < v->table_count; i++)
@@ -301,10 +275,14 @@ static tamiz_status cut_runs(struct op *op, struct version *v, const struct vers
         const struct table_meta *t = v->tables[i];
         if (i == 0 || !same_run(v->tables[i - 1], t)) {
             run = &v->runs[v->run_count++];
-            *run = (struct run){.level = t->level,
-                                .id = t->run,
-                                .tables = v->tables + i,
-                                .largest8 = v->largest8 + i};
+            *run = (struct run){
+                .level = t->level,
+                .id = t->run,
+                .tables = v->tables + i,
+                .largest8 = v->largest8 + i,
+                .smallest8 = v->smallest8 + i,
+                .handles = v->handles + i,
+            };
             v->level_runs[t->level]++;
         }
         run->count++;
@@ -312,9 +290,33 @@ static tamiz_status cut_runs(struct op *op, struct version *v, const struct vers
         v->level_tables[t->level]++;
         v->level_bytes[t->level] += t->file_size;
     }
-    for (uint32_t i = 0; i < v->run_count; i++)
-        run_find_prefix(&v->runs[i], base);
     return TAMIZ_OK;
+}
+
+/* What all keys begin with: what the bounds of all runs do. */
+static struct slice common_prefix(const struct version *v)
+{
+    struct slice prefix = v->run_count ? v->tables[0]->smallest : slice_of(NULL, 0);
+    for (uint32_t r = 0; r < v->run_count; r++) {
+        const struct run *run = &v->runs[r];
+        prefix.size = slice_common_prefix(prefix, run->tables[0]->smallest);
+        prefix.size = slice_common_prefix(prefix, run->tables[run->count - 1]->largest);
+    }
+    return prefix;
+}
+
+/* Keys with a long common beginning are the rule, so that the words begin behind it: else they
+ * would all be equal and decide nothing. */
+static void fill_words(struct version *v)
+{
+    v->prefix = common_prefix(v);
+    for (uint32_t r = 0; r < v->run_count; r++)
+        v->runs[r].prefix = v->prefix;
+    for (uint32_t i = 0; i < v->table_count; i++) {
+        v->largest8[i] = slice_prefix8(v->tables[i]->largest, v->prefix.size);
+        v->smallest8[i] = slice_prefix8(v->tables[i]->smallest, v->prefix.size);
+        v->handles[i] = v->tables[i]->table;
+    }
 }
 
 tamiz_status version_apply(struct op *op, const struct alloc *alloc, const struct version *base,
@@ -333,7 +335,8 @@ tamiz_status version_apply(struct op *op, const struct alloc *alloc, const struc
     TRY(merge_tables(op, v, base, &c));
     if (c.removed_found != c.removed_count)
         TRY(refuse_unknown(op, base, &c));
-    TRY(cut_runs(op, v, base));
+    TRY(cut_runs(op, v));
+    fill_words(v);
     *result = v;
     v = NULL;
 done:
@@ -357,11 +360,10 @@ static uint32_t first_not_below(const uint64_t *words, uint32_t from, uint32_t c
     return (uint32_t)(at - words) + (left && *at < word);
 }
 
-/* Of keys that begin as all of the run do, `word` is what comes behind that. Words alike decide
- * nothing: there the keys themselves are searched. */
-static uint32_t lower_bound(const struct run *run, struct slice key, uint64_t word)
+/* `low`: the first table whose word is not below `word`. */
+static uint32_t settle_ties(const struct run *run, uint32_t low, struct slice key, uint64_t word)
 {
-    uint32_t low = first_not_below(run->largest8, 0, run->count, word);
+    /* Words alike decide nothing: there the keys themselves are searched. */
     if (low == run->count || run->largest8[low] != word)
         return low;
     uint32_t high =
@@ -376,21 +378,24 @@ static uint32_t lower_bound(const struct run *run, struct slice key, uint64_t wo
     return low;
 }
 
-uint32_t run_lower_bound(const struct run *run, struct slice key, uint64_t key8)
+uint32_t run_lower_bound(const struct run *run, struct slice key, uint64_t word)
 {
-    if (run->prefix.size == 0)
-        return lower_bound(run, key, key8);
-    if (slice_has_prefix(key, run->prefix))
-        return lower_bound(run, key, slice_prefix8(key, run->prefix.size));
-    return slice_compare(key, run->prefix) < 0 ? 0 : run->count;
+    return settle_ties(run, first_not_below(run->largest8, 0, run->count, word), key, word);
 }
 
-struct table_meta *run_find(const struct run *run, struct slice key, uint64_t key8)
+uint32_t run_place(const struct run *run, struct slice key, uint64_t word)
 {
-    const uint32_t i = run_lower_bound(run, key, key8);
-    if (i == run->count || slice_compare(run->tables[i]->smallest, key) > 0)
-        return NULL;
-    return run->tables[i];
+    uint32_t i = first_not_below(run->largest8, 0, run->count, word);
+    if (i < run->count && run->largest8[i] != word && run->smallest8[i] != word)
+        return run->smallest8[i] < word ? i : run->count;
+    i = settle_ties(run, i, key, word);
+    return i < run->count && slice_compare(run->tables[i]->smallest, key) <= 0 ? i : run->count;
+}
+
+struct table_meta *run_find(const struct run *run, struct slice key, uint64_t word)
+{
+    const uint32_t i = run_place(run, key, word);
+    return i < run->count ? run->tables[i] : NULL;
 }
 
 struct table_meta *version_table(const struct version *v, uint64_t number)

@@ -29,11 +29,14 @@ struct run {
     uint32_t level;
     uint64_t id;
     uint32_t count;
-    /* In key order; and of each table's largest key the 8 bytes behind what all keys of the run
-     * begin with, big-endian, which are searched first. Both borrowed from the version. */
+    /* In key order, and beside each table what a read needs of it: the words (run_word) of its
+     * largest and smallest key, which decide nearly always, and its handle. All borrowed from the
+     * version. */
     struct table_meta **tables;
     uint64_t *largest8;
-    struct slice prefix; /* that beginning; borrowed from the first table */
+    uint64_t *smallest8;
+    struct table **handles; /* filled in by version_attach */
+    struct slice prefix;    /* what all keys of the version begin with */
     uint64_t bytes;
 };
 
@@ -45,7 +48,9 @@ struct version {
     /* All runs' tables one behind the other, in the order of the runs. Owned, room for `room`. */
     uint32_t table_count, room;
     struct table_meta **tables;
-    uint64_t *largest8;
+    uint64_t *largest8, *smallest8;
+    struct table **handles;
+    struct slice prefix; /* borrowed from a table's key */
     uint64_t level_bytes[TAMIZ_LEVELS];
     uint32_t level_tables[TAMIZ_LEVELS];
     uint32_t level_runs[TAMIZ_LEVELS];
@@ -77,10 +82,22 @@ tamiz_status version_apply(struct op *op, const struct alloc *alloc, const struc
 void version_ref(struct version *v);
 void version_unref(struct version *v); /* NULL is fine */
 
-/* The only table of `run` that can have `key`, or NULL. `key8` is slice_prefix8(key, 0). */
-struct table_meta *run_find(const struct run *run, struct slice key, uint64_t key8);
-/* Index of the first table whose largest key is not below `key`: 0..count. */
-uint32_t run_lower_bound(const struct run *run, struct slice key, uint64_t key8);
+/* A key as runs are searched for it: its first 8 bytes behind what all keys of the version begin
+ * with. Words order as their keys do, but for ties. The same for all runs of a version. */
+static inline uint64_t run_word(const struct run *run, struct slice key)
+{
+    const struct slice prefix = run->prefix;
+    if (prefix.size == 0 || slice_has_prefix(key, prefix))
+        return slice_prefix8(key, prefix.size);
+    return slice_compare(key, prefix) < 0 ? 0 : UINT64_MAX;
+}
+
+/* Index of the first table whose largest key is not below `key`: 0..count. `word`: run_word(). */
+uint32_t run_lower_bound(const struct run *run, struct slice key, uint64_t word);
+/* Index of the only table of `run` that can have `key`; count: none. */
+uint32_t run_place(const struct run *run, struct slice key, uint64_t word);
+/* That table, or NULL. */
+struct table_meta *run_find(const struct run *run, struct slice key, uint64_t word);
 /* Table by number, or NULL. */
 struct table_meta *version_table(const struct version *v, uint64_t number);
 

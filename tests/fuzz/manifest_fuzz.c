@@ -26,7 +26,7 @@ static void check_version(const struct version *v)
             const struct slice key = run->tables[t]->smallest;
             must(slice_compare(key, run->tables[t]->largest) <= 0);
             must(t == 0 || slice_compare(run->tables[t - 1]->largest, key) < 0);
-            must(run_find(run, key, slice_prefix8(key, 0)) == run->tables[t]);
+            must(run_find(run, key, run_word(run, key)) == run->tables[t]);
         }
     }
 }

@@ -569,11 +569,11 @@ static void step_reopen(struct run *r)
 
 static void step_compact(struct run *r)
 {
-    struct slice a = any_key(r);
+    struct slice a = any_key(r); /* which may stand where the next one will */
     uint8_t *from = key_copy(a);
+    a.data = from;
     const struct slice b = any_key(r);
     const bool swapped = slice_compare(a, b) > 0;
-    a.data = from;
     const struct slice low = swapped ? b : a, high = swapped ? a : b;
     const tamiz_status st = one_in(r, 3)
                                 ? tamiz_compact(r->db, NULL, 0, NULL, 0)

@@ -270,6 +270,9 @@ json 'd["seed"] == 7 and all(r["false_negatives"] == 0 and r["keys_checked"] == 
     lab avoided-reads --keys keys --filters bloom:10,blocked:10,none --seed 7
 json 'd["rows"][0]["device_reads_without"] == d["rows"][0]["device_reads_with"]' lab avoided-reads --count 2000 --filters none --cache 64KiB
 json 'd["rows"][0]["tables"] >= 1 and d["rows"][0]["false_negatives"] == 0' -o "memtable=64KiB" lab avoided-reads --keys keys --filters blocked:8 --tree --order file
+sed 's/$/x/' keys >probes
+json 'd["absent_probes"] == 3000 and all(r["absent_device_reads_with"] * 20 < r["absent_device_reads_without"] and abs(r["measured_fpr_sigmas"]) < 5 and r["filter_negatives"] > 2800 for r in d["rows"])' \
+    lab avoided-reads --keys keys --probes probes --filters bloom:10,blocked:10 --cache 8KiB --seed 7
 ls -d tamiz-lab-* >/dev/null 2>&1 && { echo "FAILED: the lab left its store"; failed=$((failed + 1)); }
 
 # ---- destroy ----

@@ -162,13 +162,13 @@ static void ask_around(const char *prefix, int n)
     for (int i = -1; i <= n * 4 + 4; i++) {
         (void)snprintf(a, sizeof a, "%s%06d%s", prefix, i, i % 3 ? "" : "x");
         const struct slice key = i < 0 ? slice_of_text("") : slice_of_text(a);
-        const uint64_t key8 = slice_prefix8(key, 0);
-        assert_ptr_equal(run_find(v->runs, key, key8), find_slowly(v->runs, key));
-        assert_int_equal(run_lower_bound(v->runs, key, key8), lower_bound_slowly(v->runs, key));
+        const uint64_t word = run_word(v->runs, key);
+        assert_ptr_equal(run_find(v->runs, key, word), find_slowly(v->runs, key));
+        assert_int_equal(run_lower_bound(v->runs, key, word), lower_bound_slowly(v->runs, key));
     }
     const struct slice last = slice_of_text("\xff\xff\xff\xff\xff\xff\xff\xff\xff");
-    assert_null(run_find(v->runs, last, slice_prefix8(last, 0)));
-    assert_int_equal(run_lower_bound(v->runs, last, UINT64_MAX), n);
+    assert_null(run_find(v->runs, last, run_word(v->runs, last)));
+    assert_int_equal(run_lower_bound(v->runs, last, run_word(v->runs, last)), n);
     version_unref(v);
     metas_free(m, (size_t)n);
     free(m);
@@ -186,21 +186,6 @@ static void the_one_table_that_can_have_a_key_is_found(void **state)
 }
 
 /* ---- many edits against a list that is kept by hand ---- */
-
-/* Each run's prefix is as long as it can be, and the words are what comes behind it. */
-static void check_prefixes(const struct version *v)
-{
-    for (uint32_t r = 0; r < v->run_count; r++) {
-        const struct run *run = &v->runs[r];
-        const struct slice last = run->tables[run->count - 1]->largest;
-        assert_int_equal(run->prefix.size, slice_common_prefix(run->tables[0]->smallest, last));
-        for (uint32_t i = 0; i < run->count; i++) {
-            assert_true(slice_has_prefix(run->tables[i]->largest, run->prefix));
-            assert_true(run->largest8[i] ==
-                        slice_prefix8(run->tables[i]->largest, run->prefix.size));
-        }
-    }
-}
 
 static void random_edits_agree_with_a_version_made_at_once(void **state)
 {
@@ -238,8 +223,8 @@ static void random_edits_agree_with_a_version_made_at_once(void **state)
         struct version *at_once = apply(NULL, NULL, 0, now, count);
         assert_true(versions_equal(v, at_once));
         for (uint32_t i = 0; i < v->table_count; i++)
-            assert_true(v->largest8[i] == at_once->largest8[i]);
-        check_prefixes(v);
+            assert_true(v->largest8[i] == run_word(v->runs, v->tables[i]->largest) &&
+                        v->smallest8[i] == run_word(v->runs, v->tables[i]->smallest));
         version_unref(at_once);
     }
     version_unref(v);
