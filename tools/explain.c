@@ -73,10 +73,12 @@ int explain_run(struct call *call, tamiz *db)
     char *story = NULL;
     int status = EXIT_USAGE;
     if (call_number(call, "--limit", &limit) && keys_take(call, &k)) {
-        if (call_flag(call, "--seek") && k.count > 1)
+        if (call_flag(call, "--seek") && k.count > 1) {
             status = misuse(call, "--seek: want one key");
-        else
-            status = library_text_deliver(call, story_make(call, db, &k, limit, &story), story);
+        } else {
+            const tamiz_status st = story_make(call, db, &k, limit, &story);
+            status = library_text_deliver(call, st, story);
+        }
     }
     text_free(&k.bytes);
     free(k.keys);
