@@ -15,7 +15,7 @@
 #include "text.h"
 
 enum { EXIT_DONE = 0, EXIT_NO = 1, EXIT_USAGE = 2, EXIT_FAILED = 3 };
-enum { FLAGS_MAX = 12 };
+enum { FLAGS_MAX = 20 };
 
 struct flag {
     const char *name;  /* "--from"; NULL ends the list */

@@ -58,8 +58,9 @@ static void tell_text(struct tale *t, const tamiz_step_info *step)
     if (step->kind == TAMIZ_STEP_INDEX && step->size)
         buf_printf(out, ": bytes %llu..%llu", (ull)step->offset, (ull)(step->offset + step->size));
     if (step->kind == TAMIZ_STEP_BLOCK_DEVICE)
-        buf_printf(out, ": %llu bytes in %.1f us", (ull)step->size,
-                   (double)step->nanoseconds / 1000);
+        buf_printf(out, ": %llu bytes", (ull)step->size);
+    if (step->nanoseconds)
+        buf_printf(out, " in %.1f us", (double)step->nanoseconds / 1000);
     if (step->kind == TAMIZ_STEP_FOUND)
         buf_printf(out, ": a value of %llu bytes", (ull)step->size);
     if (step->text[0])
@@ -208,13 +209,15 @@ static void look_words(struct buf *out, const struct tale *t, const struct look 
 enum { LOOKS_TOLD = 12 };
 static void looks_words(struct buf *out, const struct tale *t, bool from_device)
 {
+    const uint64_t all =
+        from_device ? t->device_reads : t->looks.size / sizeof(struct look) - t->device_reads;
     uint64_t told = 0;
     for (size_t at = 0; at < t->looks.size; at += sizeof(struct look)) {
         struct look look;
         memcpy(&look, t->looks.data + at, sizeof look);
         if (look.from_device != from_device || told++ >= LOOKS_TOLD)
             continue;
-        buf_text(out, told == 1 ? ": one " : "; one ");
+        buf_text(out, all == 1 ? ": it " : told == 1 ? ": one " : "; one ");
         look_words(out, t, &look);
     }
     if (told > LOOKS_TOLD)

@@ -454,6 +454,21 @@ tamiz_status table_get(struct op *op, struct table *t, const struct lookup *look
 
 /* ---- what it says of itself ---- */
 
+uint64_t table_fence8(const struct table *t, uint32_t block, size_t skip)
+{
+    struct slice prefix;
+    const struct slice rest = index_fence(table_loaded_of(t)->index, block, &prefix);
+    if (skip >= prefix.size)
+        return slice_prefix8(rest, skip - prefix.size);
+    uint8_t bytes[8] = {0};
+    const size_t own = prefix.size - skip < sizeof bytes ? prefix.size - skip : sizeof bytes;
+    const size_t more = rest.size < sizeof bytes - own ? rest.size : sizeof bytes - own;
+    memcpy(bytes, (const uint8_t *)prefix.data + skip, own);
+    if (more)
+        memcpy(bytes + own, rest.data, more);
+    return slice_prefix8(slice_of(bytes, sizeof bytes), 0);
+}
+
 const struct table_properties *table_properties(const struct table *t)
 {
     return &table_loaded_of(t)->properties;
