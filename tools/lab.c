@@ -227,8 +227,8 @@ static int lab_tell(struct lab *lab)
 static const struct {
     const char *name;
     int (*run)(struct call *call);
-} experiments[] = {{"curve", lab_curve}, {"levels", lab_levels}, {"cache", lab_cache},
-                   {"size", lab_size},   {"whatif", lab_whatif}, {NULL, NULL}};
+} experiments[] = {{"curve", lab_curve}, {"levels", lab_levels_run}, {"cache", lab_cache},
+                   {"size", lab_size},   {"whatif", lab_whatif},     {NULL, NULL}};
 
 int lab_run(struct call *call, tamiz *db)
 {

@@ -50,7 +50,6 @@ int kit_pass(struct kit *kit, const char *options, bool use_filters, const char 
 
 /* One experiment. An exit status. */
 int lab_curve(struct call *call);
-int lab_levels(struct call *call);
 int lab_cache(struct call *call);
 int lab_size(struct call *call);
 int lab_whatif(struct call *call);

@@ -30,6 +30,8 @@ const struct command commands[] = {
      tables_run, NULL},
     {"verify", "STORE", "read and check everything; status 1 where damage was found", OPEN_NOTHING,
      1, 1, false, no_flags, verify_run, NULL},
+    {"repair", "STORE", "rebuild a damaged store from what can be read; old files go to STORE/lost",
+     OPEN_NOTHING, 1, 1, false, no_flags, repair_run, NULL},
     {"flush", "STORE", "write what is in memory to tables", OPEN_WRITE, 1, 1, false, no_flags,
      flush_run, NULL},
     {"compact", "STORE", "merge a range, or everything, into one run", OPEN_WRITE, 1, 1, false,

@@ -40,16 +40,21 @@ bool band_shape_is_proper(const struct band_shape *shape)
 
 bool banding_new(const struct alloc *alloc, uint64_t slots, struct banding *banding)
 {
-    *banding = (struct banding){.slots = slots};
+    *banding = (struct banding){.bytes = 0};
     if (slots > SIZE_MAX / 2 / (sizeof *banding->rows + sizeof *banding->fingerprints))
         return false;
     banding->bytes = (size_t)slots * (sizeof *banding->rows + sizeof *banding->fingerprints);
     banding->rows = mem_new_aligned(alloc, banding->bytes, FILTER_ALIGN);
     if (!banding->rows)
         return false;
-    memset(banding->rows, 0, banding->bytes);
     banding->fingerprints = (uint32_t *)(banding->rows + slots);
+    banding_clear(banding);
     return true;
+}
+
+void banding_clear(struct banding *banding)
+{
+    memset(banding->rows, 0, banding->bytes);
 }
 
 void banding_free(const struct alloc *alloc, struct banding *banding)
@@ -71,20 +76,22 @@ static inline void solve_column(const struct band_row *row, uint32_t fingerprint
     *high = next_high;
 }
 
-static inline __attribute__((always_inline)) void
-solve(const struct banding *banding, const struct band_shape *shape, uint8_t *payload)
+static inline __attribute__((always_inline)) void solve(const struct banding *banding,
+                                                        const struct band_shape *shape,
+                                                        uint64_t first, uint64_t blocks,
+                                                        uint8_t *payload)
 {
     uint64_t low[COLUMNS_MAX + 1] = {0}, high[COLUMNS_MAX + 1] = {0};
     const unsigned columns = shape->columns + (shape->cut < shape->blocks);
-    for (uint64_t block = shape->blocks; block-- > 0;) {
+    for (uint64_t block = blocks; block-- > 0;) {
         for (uint64_t slot = (block + 1) * BLOCK_SLOTS; slot-- > block * BLOCK_SLOTS;) {
             const struct band_row row = banding->rows[slot];
             const uint32_t fingerprint = banding->fingerprints[slot];
             for (unsigned i = 0; i < columns; i++)
                 solve_column(&row, fingerprint, i, &low[i], &high[i]);
         }
-        uint8_t *to = payload + band_block_at(shape, block);
-        for (unsigned i = 0; i < band_block_columns(shape, block); i++) {
+        uint8_t *to = payload + band_block_at(shape, first + block);
+        for (unsigned i = 0; i < band_block_columns(shape, first + block); i++) {
             store_u64(to + (size_t)i * COLUMN_BYTES, low[i]);
             store_u64(to + (size_t)i * COLUMN_BYTES + 8, high[i]);
         }
@@ -92,20 +99,23 @@ solve(const struct banding *banding, const struct band_shape *shape, uint8_t *pa
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
-__attribute__((target("popcnt"))) static void
-solve_popcnt(const struct banding *banding, const struct band_shape *shape, uint8_t *payload)
+__attribute__((target("popcnt"))) static void solve_popcnt(const struct banding *banding,
+                                                           const struct band_shape *shape,
+                                                           uint64_t first, uint64_t blocks,
+                                                           uint8_t *payload)
 {
-    solve(banding, shape, payload);
+    solve(banding, shape, first, blocks, payload);
 }
 #endif
 
-void banding_solve(const struct banding *banding, const struct band_shape *shape, uint8_t *payload)
+void banding_solve(const struct banding *banding, const struct band_shape *shape, uint64_t first,
+                   uint64_t blocks, uint8_t *payload)
 {
 #if defined(__x86_64__) && defined(__GNUC__)
     if (__builtin_cpu_supports("popcnt")) {
-        solve_popcnt(banding, shape, payload);
+        solve_popcnt(banding, shape, first, blocks, payload);
         return;
     }
 #endif
-    solve(banding, shape, payload);
+    solve(banding, shape, first, blocks, payload);
 }

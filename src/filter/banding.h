@@ -56,8 +56,7 @@ struct band_key {
 struct banding {
     struct band_row *rows;  /* by slot */
     uint32_t *fingerprints; /* by slot */
-    uint64_t slots;
-    size_t bytes; /* of the one allocation, which begins at rows */
+    size_t bytes;           /* of the one allocation, which begins at rows */
 };
 
 static inline uint64_t band_bytes(const struct band_shape *shape)
@@ -80,19 +79,21 @@ double band_rate(const struct band_shape *shape);
 /* Whether a query may trust it, given that its bytes are there. */
 bool band_shape_is_proper(const struct band_shape *shape);
 
-/* Start by the upper bits, in order; the rest by products of which both halves count, so that no
- * bit of the fingerprint is a sum of coefficients. */
-static inline struct band_key band_key_of(uint64_t mixed, uint64_t starts)
+/* Coefficients and fingerprint by products of which both halves count, so that no bit of the
+ * fingerprint is a sum of coefficients. */
+static inline struct band_key band_key_of(uint64_t mixed, uint64_t start)
 {
     const filter_u128 a = (filter_u128)mixed * UINT64_C(0x8ebc6af09c88c6e3);
     const filter_u128 b = (filter_u128)mixed * UINT64_C(0x589965cc75374cc3);
     return (struct band_key){
-        mul_high(mixed, starts),
+        start,
         {((uint64_t)a ^ (uint64_t)(a >> 64)) | 1, (uint64_t)b ^ (uint64_t)(b >> 64)},
         (uint32_t)(mixed * UINT64_C(0x1d8e4e27c47d124f) >> 32)};
 }
 
 bool banding_new(const struct alloc *alloc, uint64_t slots, struct banding *banding);
+/* No rows, as new. */
+void banding_clear(struct banding *banding);
 void banding_free(const struct alloc *alloc, struct banding *banding);
 
 enum { BAND_REDUNDANT = -1, BAND_CONTRADICTION = -2 };
@@ -124,8 +125,10 @@ static inline int64_t banding_add(struct banding *banding, struct band_key key)
     }
 }
 
-/* Back substitution into `payload` (band_bytes of `shape`, which covers all slots). */
-void banding_solve(const struct banding *banding, const struct band_shape *shape, uint8_t *payload);
+/* Back substitution of the first `blocks` blocks of `banding` into those of `shape` from `first`
+ * on. `payload` has band_bytes of `shape`. */
+void banding_solve(const struct banding *banding, const struct band_shape *shape, uint64_t first,
+                   uint64_t blocks, uint8_t *payload);
 
 /* Where the columns of a block begin, and how many it has. */
 static inline uint64_t band_block_at(const struct band_shape *shape, uint64_t block)

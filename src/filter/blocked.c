@@ -117,19 +117,54 @@ static double blocked_rate(const struct filter_view *view)
     return sum * LINE_BYTES / (double)payload_bytes;
 }
 
+/* true: they were set already. */
+static inline bool set_in_line(uint8_t *line, uint64_t mixed, unsigned k)
+{
+    uint64_t was = 1;
+    for (unsigned i = 0; i < k; i++) {
+        const uint32_t bit = bit_of(mixed, i);
+        uint8_t *word = line + (bit >> 6) * 8;
+        const uint64_t before = load_u64(word);
+        was &= before >> (bit & 63);
+        store_u64(word, before | UINT64_C(1) << (bit & 63));
+    }
+    return was;
+}
+
 static tamiz_status blocked_build(struct op *op, struct filter_plan *plan, const uint64_t *mixed,
                                   size_t n, uint8_t *payload)
 {
     (void)op;
-    const unsigned k = plan->parameters[0];
-    for (size_t i = 0; i < n; i++) {
-        uint8_t *line = payload + line_of(mixed[i], plan->payload_bytes);
-        for (unsigned j = 0; j < k; j++) {
-            const uint32_t bit = bit_of(mixed[i], j);
-            line[bit >> 3] |= (uint8_t)(1u << (bit & 7));
-        }
-    }
+    for (size_t i = 0; i < n; i++)
+        (void)set_in_line(payload + line_of(mixed[i], plan->payload_bytes), mixed[i],
+                          plan->parameters[0]);
     return TAMIZ_OK;
+}
+
+enum { AHEAD = 16 };
+
+/* Sets the bits of one key; true: they were set already. */
+typedef bool set_line(uint8_t *line, uint64_t mixed, unsigned k);
+
+/* The lines of the hashes AHEAD are fetched, as those before are written. */
+static inline __attribute__((always_inline)) size_t
+build_loose(set_line *set, const struct filter_plan *plan, unsigned k, const uint64_t *hashes,
+            size_t n, uint8_t *payload, uint64_t *seen, size_t room)
+{
+    const uint64_t bytes = plan->payload_bytes, seed = plan->seed;
+    uint64_t mixed[AHEAD] = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < n + AHEAD; i++) {
+        const uint64_t old = mixed[i % AHEAD];
+        if (i < n) {
+            mixed[i % AHEAD] = filter_mix(hashes[i], seed);
+            __builtin_prefetch(payload + line_of(mixed[i % AHEAD], bytes), 1);
+        }
+        if (i >= AHEAD && __builtin_expect(set(payload + line_of(old, bytes), old, k), 0) &&
+            count++ < room)
+            seen[count - 1] = hashes[i - AHEAD];
+    }
+    return count;
 }
 
 static bool line_set_portable(const uint8_t *line, uint32_t low, unsigned k)
@@ -198,6 +233,93 @@ __attribute__((target("avx2"))) static inline bool eight_set(const uint8_t *line
     return _mm256_testc_si256(words, _mm256_sllv_epi32(ones, bit));
 }
 
+/* The bits of eight lanes as a line: a shift by a bit's number less that of the word's first bit
+ * leaves the 1 in the one word where it belongs, and 0 in all others. */
+__attribute__((target("avx2"))) static inline void
+mask_eight(uint32_t low, unsigned first, unsigned k, __m256i *lower, __m256i *upper)
+{
+    const __m256i words = _mm256_setr_epi32(0, 32, 64, 96, 128, 160, 192, 224);
+    const __m256i by = _mm256_loadu_si256((const void *)(multipliers + first));
+    const __m256i product = _mm256_mullo_epi32(_mm256_set1_epi32((int)low), by);
+    const __m256i bits = _mm256_srli_epi32(product, 23), one = _mm256_set1_epi32(1);
+    const unsigned lanes = k - first < LANES ? k - first : LANES;
+#pragma GCC unroll 8
+    for (unsigned i = 0; i < lanes; i++) {
+        const __m256i bit = _mm256_permutevar8x32_epi32(bits, _mm256_set1_epi32((int)i));
+        const __m256i in_lower = _mm256_sub_epi32(bit, words);
+        const __m256i in_upper = _mm256_sub_epi32(in_lower, _mm256_set1_epi32(256));
+        *lower = _mm256_or_si256(*lower, _mm256_sllv_epi32(one, in_lower));
+        *upper = _mm256_or_si256(*upper, _mm256_sllv_epi32(one, in_upper));
+    }
+}
+
+__attribute__((target("avx2"))) static inline bool set_in_line_avx2(uint8_t *line, uint64_t mixed,
+                                                                    unsigned k)
+{
+    __m256i lower = _mm256_setzero_si256(), upper = lower;
+    for (unsigned first = 0; first < k; first += LANES)
+        mask_eight((uint32_t)mixed, first, k, &lower, &upper);
+    __m256i *at = (void *)line;
+    const __m256i old_lower = _mm256_load_si256(at), old_upper = _mm256_load_si256(at + 1);
+    _mm256_store_si256(at, _mm256_or_si256(old_lower, lower));
+    _mm256_store_si256(at + 1, _mm256_or_si256(old_upper, upper));
+    return _mm256_testc_si256(old_lower, lower) & _mm256_testc_si256(old_upper, upper);
+}
+
+/* The same with a line in one register. */
+__attribute__((target("avx512f"))) static inline __m512i
+mask_eight_avx512(uint32_t low, unsigned first, unsigned k)
+{
+    const __m512i words = _mm512_setr_epi32(0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352,
+                                            384, 416, 448, 480);
+    const __m256i by = _mm256_loadu_si256((const void *)(multipliers + first));
+    const __m256i product = _mm256_mullo_epi32(_mm256_set1_epi32((int)low), by);
+    const __m512i bits = _mm512_castsi256_si512(_mm256_srli_epi32(product, 23));
+    const __m512i one = _mm512_set1_epi32(1);
+    const unsigned lanes = k - first < LANES ? k - first : LANES;
+    __m512i mask = _mm512_setzero_si512();
+#pragma GCC unroll 8
+    for (unsigned i = 0; i < lanes; i++) {
+        const __m512i bit = _mm512_permutexvar_epi32(_mm512_set1_epi32((int)i), bits);
+        mask = _mm512_or_si512(mask, _mm512_sllv_epi32(one, _mm512_sub_epi32(bit, words)));
+    }
+    return mask;
+}
+
+__attribute__((target("avx512f"))) static inline bool set_in_line_avx512(uint8_t *line,
+                                                                         uint64_t mixed, unsigned k)
+{
+    __m512i mask = mask_eight_avx512((uint32_t)mixed, 0, k);
+    for (unsigned first = LANES; first < k; first += LANES)
+        mask = _mm512_or_si512(mask, mask_eight_avx512((uint32_t)mixed, first, k));
+    const __m512i old = _mm512_load_si512(line);
+    _mm512_store_si512(line, _mm512_or_si512(old, mask));
+    return _mm512_test_epi32_mask(_mm512_andnot_si512(old, mask), mask) == 0;
+}
+
+/* With k known to the compiler where it is what ten bits a key want. */
+__attribute__((target("avx2"))) static size_t build_loose_avx2(const struct filter_plan *plan,
+                                                               const uint64_t *hashes, size_t n,
+                                                               uint8_t *payload, uint64_t *seen,
+                                                               size_t room)
+{
+    const unsigned k = plan->parameters[0];
+    if (k == 6)
+        return build_loose(set_in_line_avx2, plan, 6, hashes, n, payload, seen, room);
+    return build_loose(set_in_line_avx2, plan, k, hashes, n, payload, seen, room);
+}
+
+__attribute__((target("avx512f"))) static size_t build_loose_avx512(const struct filter_plan *plan,
+                                                                    const uint64_t *hashes,
+                                                                    size_t n, uint8_t *payload,
+                                                                    uint64_t *seen, size_t room)
+{
+    const unsigned k = plan->parameters[0];
+    if (k == 6)
+        return build_loose(set_in_line_avx512, plan, 6, hashes, n, payload, seen, room);
+    return build_loose(set_in_line_avx512, plan, k, hashes, n, payload, seen, room);
+}
+
 __attribute__((target("avx2"))) static inline bool line_set(const uint8_t *line, uint32_t low,
                                                             unsigned k)
 {
@@ -260,6 +382,18 @@ static const struct filter_family blocked_avx2 = {
 };
 #endif
 
+static size_t blocked_build_loose(const struct filter_plan *plan, const uint64_t *hashes, size_t n,
+                                  uint8_t *payload, uint64_t *seen, size_t room)
+{
+#if defined(__x86_64__) && defined(__GNUC__)
+    if (filter_has_avx512())
+        return build_loose_avx512(plan, hashes, n, payload, seen, room);
+    if (filter_has_avx2())
+        return build_loose_avx2(plan, hashes, n, payload, seen, room);
+#endif
+    return build_loose(set_in_line, plan, plan->parameters[0], hashes, n, payload, seen, room);
+}
+
 static tamiz_status blocked_open(struct op *op, struct filter_view *view)
 {
     const uint64_t lines = view->payload_bytes / LINE_BYTES;
@@ -282,6 +416,7 @@ const struct filter_family filter_blocked = {
     .version = 1,
     .plan = blocked_plan,
     .build = blocked_build,
+    .build_loose = blocked_build_loose,
     .open = blocked_open,
     .may_contain = blocked_may_contain,
     .prefetch = blocked_prefetch,

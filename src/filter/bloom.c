@@ -58,12 +58,22 @@ static double fill_of(const uint8_t *payload, uint64_t payload_bytes)
     return (double)filter_count_bits(payload, payload_bytes) / (double)(payload_bytes * 8);
 }
 
-static void set_all(uint8_t *payload, uint64_t bits, unsigned k, uint64_t mixed)
+/* true: they were set already. */
+static inline bool set_all(uint8_t *payload, uint64_t bits, unsigned k, uint64_t mixed)
 {
+    unsigned was = 1;
     for (; k; k--, mixed *= FILTER_MULTIPLIER) {
         const uint64_t bit = mul_high(mixed, bits);
+        was &= (unsigned)payload[bit >> 3] >> (bit & 7);
         payload[bit >> 3] |= (uint8_t)(1u << (bit & 7));
     }
+    return was;
+}
+
+static inline void touch_all(const uint8_t *payload, uint64_t bits, unsigned k, uint64_t mixed)
+{
+    for (; k; k--, mixed *= FILTER_MULTIPLIER)
+        __builtin_prefetch(payload + (mul_high(mixed, bits) >> 3), 1);
 }
 
 static tamiz_status bloom_build(struct op *op, struct filter_plan *plan, const uint64_t *mixed,
@@ -71,8 +81,26 @@ static tamiz_status bloom_build(struct op *op, struct filter_plan *plan, const u
 {
     (void)op;
     for (size_t i = 0; i < n; i++)
-        set_all(payload, plan->payload_bytes * 8, plan->parameters[0], mixed[i]);
+        (void)set_all(payload, plan->payload_bytes * 8, plan->parameters[0], mixed[i]);
     return TAMIZ_OK;
+}
+
+enum { AHEAD = 8 };
+
+/* Some hashes ahead, their lines are fetched, as the next are waited for. */
+static size_t bloom_build_loose(const struct filter_plan *plan, const uint64_t *hashes, size_t n,
+                                uint8_t *payload, uint64_t *seen, size_t room)
+{
+    const uint64_t bits = plan->payload_bytes * 8;
+    const unsigned k = plan->parameters[0];
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (i + AHEAD < n)
+            touch_all(payload, bits, k, filter_mix(hashes[i + AHEAD], plan->seed));
+        if (set_all(payload, bits, k, filter_mix(hashes[i], plan->seed)) && count++ < room)
+            seen[count - 1] = hashes[i];
+    }
+    return count;
 }
 
 static tamiz_status bloom_open(struct op *op, struct filter_view *view)
@@ -133,8 +161,8 @@ static void bloom_describe(const struct filter_view *view, tamiz_filter_info *in
 static tamiz_status bloom_add(struct op *op, struct filter_live *live, uint64_t hash)
 {
     (void)op;
-    set_all(live->payload, live->view.payload_bytes * 8, live->view.parameters[0],
-            filter_mix(hash, live->view.seed));
+    (void)set_all(live->payload, live->view.payload_bytes * 8, live->view.parameters[0],
+                  filter_mix(hash, live->view.seed));
     live->view.keys++;
     return TAMIZ_OK;
 }
@@ -145,6 +173,7 @@ const struct filter_family filter_bloom = {
     .version = 1,
     .plan = bloom_plan,
     .build = bloom_build,
+    .build_loose = bloom_build_loose,
     .open = bloom_open,
     .may_contain = bloom_may_contain,
     .prefetch = bloom_prefetch,

@@ -92,7 +92,8 @@ static inline uint32_t threshold_of(const struct bumped_shape *s, const uint8_t 
 
 static inline struct band_key second_key(const struct bumped_shape *s, uint64_t mixed)
 {
-    return band_key_of(filter_mix(mixed, FILTER_MULTIPLIER), band_starts(s->second.blocks));
+    const uint64_t again = filter_mix(mixed, FILTER_MULTIPLIER);
+    return band_key_of(again, mul_high(again, band_starts(s->second.blocks)));
 }
 
 static unsigned code_for(uint64_t offset)
@@ -113,7 +114,8 @@ static unsigned enter_bucket(struct banding *band, const struct bumped_shape *s,
     if (n > BUCKET_KEYS_MAX)
         return code_for(BUCKET - 1);
     for (; entered < n; entered++) {
-        const struct band_key key = band_key_of(mixed[n - 1 - entered], s->starts);
+        const uint64_t one = mixed[n - 1 - entered];
+        const struct band_key key = band_key_of(one, mul_high(one, s->starts));
         filled[entered] = banding_add(band, key);
         if (filled[entered] == BAND_CONTRADICTION)
             break;
@@ -166,8 +168,8 @@ static tamiz_status bumped_build(struct op *op, struct filter_plan *plan, const 
         TRY(op_fail_memory(op));
     if (!enter_all(&first, &second, &s, mixed, n, payload))
         TRY(op_fail(op, TAMIZ_NOT_SUPPORTED, "filter bumped: the second ribbon is too full"));
-    banding_solve(&first, &s.first, payload);
-    banding_solve(&second, &s.second, payload + band_bytes(&s.first));
+    banding_solve(&first, &s.first, 0, s.first.blocks, payload);
+    banding_solve(&second, &s.second, 0, s.second.blocks, payload + band_bytes(&s.first));
 done:
     banding_free(op->alloc, &first);
     banding_free(op->alloc, &second);
@@ -190,7 +192,7 @@ static bool bumped_may_contain(const struct filter_view *view, uint64_t hash)
 {
     const struct bumped_shape s = shape_of(view->parameters);
     const uint64_t mixed = filter_mix(hash, view->seed);
-    const struct band_key key = band_key_of(mixed, s.starts);
+    const struct band_key key = band_key_of(mixed, mul_high(mixed, s.starts));
     if (__builtin_expect(key.start % BUCKET < threshold_of(&s, view->payload, key.start / BUCKET),
                          0))
         return band_holds(&s.second, view->payload + band_bytes(&s.first), second_key(&s, mixed));

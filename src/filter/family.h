@@ -49,6 +49,15 @@ static inline bool filter_has_avx2(void)
 #endif
 }
 
+static inline bool filter_has_avx512(void)
+{
+#if defined(__x86_64__) && defined(__GNUC__)
+    return __builtin_cpu_supports("avx512f");
+#else
+    return false;
+#endif
+}
+
 /* No image is larger; and all arithmetic on sizes below it is exact in a double. */
 #define FILTER_PAYLOAD_MAX (UINT64_C(1) << 48)
 

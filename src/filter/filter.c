@@ -20,6 +20,7 @@
 #define _POSIX_C_SOURCE 200809L /* strnlen */
 #include "filter/filter.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/checksum.h"
@@ -121,6 +122,12 @@ void filter_header_write(const struct filter_family *family, const struct filter
     store_u64(image + 56, image_checksum(image, plan->payload_bytes));
 }
 
+static int compare_hashes(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
 /* Two arrays of n, one allocation: hashes as the family wants them, and room to sort. */
 struct workspace {
     uint64_t *sorted, *scratch;
@@ -168,37 +175,153 @@ static void rate_take(const struct filter_family *family, const uint8_t *payload
     plan->expected_fpr = family->rate(&view);
 }
 
-tamiz_status filter_image_make(struct op *op, const tamiz_filter_policy *policy,
-                               const uint64_t *hashes, size_t n, uint8_t **image, size_t *size)
+/* A bit for each of `asked` hashes, among so many that few others meet one. */
+struct bit_map {
+    uint64_t *words;
+    unsigned bits; /* log2 of how many */
+};
+
+static size_t map_bytes(const struct bit_map *map)
 {
-    struct workspace w = {NULL, NULL, 0};
-    struct filter_plan plan;
-    const struct filter_family *family;
-    uint8_t *made = NULL;
-    tamiz_status st;
+    return ((size_t)1 << map->bits) / 8;
+}
+
+static bool map_new(const struct alloc *alloc, const uint64_t *asked, size_t n, struct bit_map *map)
+{
+    map->bits = 8;
+    while (map->bits < 24 && (size_t)1 << map->bits < n * 256)
+        map->bits++;
+    map->words = mem_new_array(alloc, map_bytes(map), 1);
+    for (size_t i = 0; map->words && i < n; i++) {
+        const uint64_t bit = asked[i] * FILTER_MULTIPLIER >> (64 - map->bits);
+        map->words[bit >> 6] |= UINT64_C(1) << (bit & 63);
+    }
+    return map->words != NULL;
+}
+
+static inline bool map_has(const struct bit_map *map, uint64_t hash)
+{
+    const uint64_t bit = hash * FILTER_MULTIPLIER >> (64 - map->bits);
+    return map->words[bit >> 6] >> (bit & 63) & 1;
+}
+
+/* How many of `hashes` are repeats of others, when every one that is a repeat of an earlier one is
+ * in `seen` (`count` of them, sorted here), among others that are not. */
+static tamiz_status repeats_count(struct op *op, const uint64_t *hashes, size_t n, uint64_t *seen,
+                                  size_t count, size_t *repeats)
+{
+    struct bit_map map;
+    size_t met = 0;
+    *repeats = 0;
+    if (count == 0)
+        return TAMIZ_OK;
+    qsort(seen, count, sizeof *seen, compare_hashes);
+    const size_t asked = sort_unique(seen, count);
+    if (!map_new(op->alloc, seen, asked, &map))
+        return op_fail_memory(op);
+    for (size_t i = 0; i < n; i++)
+        if (__builtin_expect(map_has(&map, hashes[i]), 0))
+            met += bsearch(&hashes[i], seen, asked, sizeof *seen, compare_hashes) != NULL;
+    mem_free(op->alloc, map.words, map_bytes(&map));
+    *repeats = met - asked;
+    return TAMIZ_OK;
+}
+
+/* Takes memory for the image of `plan`. */
+static tamiz_status image_new(struct op *op, const struct filter_plan *plan, uint8_t **image,
+                              size_t *size)
+{
+    *size = FILTER_HEADER_SIZE + (size_t)plan->payload_bytes;
+    *image = mem_new_aligned(op->alloc, *size, FILTER_ALIGN);
+    return *image ? TAMIZ_OK : op_fail_memory(op);
+}
+
+static void image_free(struct op *op, uint8_t **image, size_t *size)
+{
+    mem_free_aligned(op->alloc, *image, *size, FILTER_ALIGN);
     *image = NULL;
     *size = 0;
-    TRY(filter_policy_check(op, policy));
-    family = family_of(policy);
-    w.sorted = mem_new_array(op->alloc, n, 2 * sizeof *w.sorted);
+}
+
+/* How any family is built: mixed, sorted, distinct. */
+static tamiz_status make_sorted(struct op *op, const tamiz_filter_policy *policy,
+                                const uint64_t *hashes, size_t n, struct filter_plan *plan,
+                                uint8_t **image, size_t *size)
+{
+    const struct filter_family *family = family_of(policy);
+    struct workspace w = {NULL, NULL, 0};
+    tamiz_status st = TAMIZ_OK;
+    w.sorted = mem_new_aligned(op->alloc, n * 2 * sizeof *w.sorted, FILTER_ALIGN);
     if (!w.sorted)
         TRY(op_fail_memory(op));
     w.scratch = w.sorted + n;
     gather(family, 0, hashes, n, &w);
-    TRY(filter_plan_make(op, policy, w.distinct, &plan, &family));
-    *size = FILTER_HEADER_SIZE + (size_t)plan.payload_bytes;
-    made = mem_new_aligned(op->alloc, *size, FILTER_ALIGN);
-    if (!made)
-        TRY(op_fail_memory(op));
+    TRY(filter_plan_make(op, policy, w.distinct, plan, &family));
+    TRY(image_new(op, plan, image, size));
     if (family)
-        TRY(fill_payload(op, family, &plan, hashes, n, &w, made + FILTER_HEADER_SIZE));
-    rate_take(family, made + FILTER_HEADER_SIZE, &plan);
-    filter_header_write(family, &plan, made);
-    *image = made;
-    made = NULL;
+        TRY(fill_payload(op, family, plan, hashes, n, &w, *image + FILTER_HEADER_SIZE));
 done:
-    mem_free_aligned(op->alloc, made, *size, FILTER_ALIGN);
-    mem_free(op->alloc, w.sorted, n * 2 * sizeof *w.sorted);
+    mem_free_aligned(op->alloc, w.sorted, n * 2 * sizeof *w.sorted, FILTER_ALIGN);
+    return st;
+}
+
+/*
+ * The short way, with no sorting: a filter that has no false negatives knows its repeats. Only what
+ * it took for known when it came can be one, and those few are counted. The size depends on the
+ * number of distinct hashes: where there are repeats, the filter is made again, smaller; where
+ * there are many, *made stays false, and sorting is the better way.
+ */
+static tamiz_status make_loose(struct op *op, const tamiz_filter_policy *policy,
+                               const uint64_t *hashes, size_t n, struct filter_plan *plan,
+                               uint8_t **image, size_t *size, bool *made)
+{
+    const struct filter_family *family;
+    const size_t room = n / 8 + 16;
+    size_t distinct = n, repeats = 0;
+    tamiz_status st = TAMIZ_OK;
+    uint64_t *seen = mem_new(op->alloc, room * sizeof *seen);
+    if (!seen)
+        TRY(op_fail_memory(op));
+    for (bool counted = false; !*made; counted = true) {
+        TRY(filter_plan_make(op, policy, distinct, plan, &family));
+        TRY(image_new(op, plan, image, size));
+        memset(*image, 0, *size);
+        const size_t count =
+            family->build_loose(plan, hashes, n, *image + FILTER_HEADER_SIZE, seen, room);
+        if (!counted && count > room)
+            break;
+        if (!counted)
+            TRY(repeats_count(op, hashes, n, seen, count, &repeats));
+        *made = counted || repeats == 0;
+        distinct = n - repeats;
+        if (!*made)
+            image_free(op, image, size);
+    }
+done:
+    mem_free(op->alloc, seen, room * sizeof *seen);
+    return st;
+}
+
+tamiz_status filter_image_make(struct op *op, const tamiz_filter_policy *policy,
+                               const uint64_t *hashes, size_t n, uint8_t **image, size_t *size)
+{
+    struct filter_plan plan;
+    bool made = false;
+    tamiz_status st;
+    *image = NULL;
+    *size = 0;
+    TRY(filter_policy_check(op, policy));
+    if (family_of(policy) && family_of(policy)->build_loose)
+        TRY(make_loose(op, policy, hashes, n, &plan, image, size, &made));
+    if (!made) {
+        image_free(op, image, size);
+        TRY(make_sorted(op, policy, hashes, n, &plan, image, size));
+    }
+    rate_take(family_of(policy), *image + FILTER_HEADER_SIZE, &plan);
+    filter_header_write(family_of(policy), &plan, *image);
+done:
+    if (st != TAMIZ_OK)
+        image_free(op, image, size);
     return st;
 }
 

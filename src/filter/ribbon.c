@@ -3,117 +3,237 @@
  * The ribbon filter: a key is a linear equation over 128 neighbouring unknowns, and the filter is
  * the solution (banding.h, where the idea is drawn). An absent key's equation holds by chance: the
  * rate is 2^-columns. Where fuse needs 12 % more than the bound of log2(1/rate) bits, this needs
- * 3 to 5 %, for a slower build and a query that reads up to 2 * columns words side by side.
+ * 3 to 4 %, for a slower build and a query that reads up to 2 * columns words side by side.
  *
- * The equations cannot be solved where too many keys start close together. How much room makes
- * that rare grows slowly with the number of keys: 2.5 % at 10,000, 3 % at 100,000, 4 % at
- * 1,000,000; a failed attempt costs another seed. bumped.c does away with that.
+ * The equations cannot be solved where too many keys start close together, and how much room makes
+ * that rare grows with the number of keys. So large sets are cut into shards of some 32,768 keys,
+ * by the upper bits of the hash, and each has as many blocks as its own keys turned out to need:
+ *
+ *     shards       |    0    |     1     |   2    | ...       of about as many keys
+ *     first block  0         258         519      775
  *
  * Bits per key need not be whole: a part of the blocks has one column more.
  *
  * P. C. Dillinger, S. Walzer, "Ribbon filter: practically smaller than Bloom and xor", 2021.
  *
- *   payload: blocks of 16 bytes a column (banding.h).
- *   parameters: [0] columns; [1] 0; [2] blocks; [3] the first block with one column more, = blocks
- *   where none has.
+ *   payload: blocks of 16 bytes a column (banding.h); for each shard, and for one that is not there
+ *   behind the last, its first block (4 bytes).
+ *   parameters: [0] columns; [1] shards; [2] blocks; [3] the first block with one column more,
+ *   = blocks where none has.
  */
 #include <math.h>
 
 #include "filter/banding.h"
 
-enum { ATTEMPTS = 64, DEFAULT_BITS = 7 };
+enum { ATTEMPTS = 64, DEFAULT_BITS = 7, SHARD_KEYS = 32768, SHARD_TRIES = 8 };
 
-/* Slots that are solvable at the first attempt about nine times of ten; measured. */
-static double slots_for(double keys)
+/* Slots that `keys` keys fit into nine times of ten; measured. `eager`: a little less, for a shard,
+ * which can have a block more and try again. */
+static double slots_for(double keys, bool eager)
 {
-    const double spare = 0.030 + 0.011 * log10(keys / 1e5);
-    return keys * (1 + fmax(spare, 0.020)) + 4;
+    const double spare = 0.030 + 0.011 * log10(fmax(keys, 1) / 1e5);
+    return keys * (1 + fmax(spare, 0.024) - (eager ? 0.002 : 0)) + (keys < 1000 ? 4 : 0);
+}
+
+static double shards_for(double keys)
+{
+    return fmax(floor(keys / SHARD_KEYS), 1);
+}
+
+/* Of several shards: rounding up costs each half a block, and some need more than they thought. */
+static double blocks_for(double keys)
+{
+    const double shards = shards_for(keys);
+    if (shards == 1)
+        return ceil(slots_for(keys, false) / BLOCK_SLOTS);
+    const double each = slots_for(keys / shards, true) / BLOCK_SLOTS;
+    return ceil(shards * (each + 0.7) + 1.2 * sqrt(shards));
+}
+
+struct ribbon_shape {
+    struct band_shape band;
+    uint32_t shards;
+    uint64_t shards_at;
+};
+
+static inline struct ribbon_shape shape_of(const uint32_t parameters[4])
+{
+    struct ribbon_shape s = {
+        .band = {.blocks = parameters[2], .cut = parameters[3], .columns = parameters[0]},
+        .shards = parameters[1]};
+    s.shards_at = band_bytes(&s.band);
+    return s;
+}
+
+static inline uint64_t bytes_of(const struct ribbon_shape *s)
+{
+    return s->shards_at + ((uint64_t)s->shards + 1) * 4;
 }
 
 static tamiz_status ribbon_plan(struct op *op, const tamiz_filter_policy *policy, uint64_t keys,
                                 struct filter_plan *plan)
 {
-    const double blocks = ceil(slots_for(keys ? (double)keys : 1) / BLOCK_SLOTS);
+    const double n = keys ? (double)keys : 1, blocks = blocks_for(n);
     if (blocks >= (double)UINT32_MAX)
         return filter_too_large(op, keys, policy->bits_per_key);
-    struct band_shape shape = {.blocks = (uint64_t)blocks};
-    if (policy->fpr > 0) {
-        band_columns_for_rate(policy->fpr, &shape);
-    } else {
-        const double bits = policy->bits_per_key > 0 ? policy->bits_per_key : DEFAULT_BITS;
-        band_columns_for_bits(bits * (double)keys / (blocks * BLOCK_SLOTS), &shape);
-    }
-    plan->parameters[0] = shape.columns;
-    plan->parameters[2] = (uint32_t)shape.blocks;
-    plan->parameters[3] = (uint32_t)shape.cut;
-    plan->payload_bytes = band_bytes(&shape);
-    plan->expected_fpr = band_rate(&shape);
+    struct band_shape band = {.blocks = (uint64_t)blocks};
+    const double bits = policy->bits_per_key > 0 ? policy->bits_per_key : DEFAULT_BITS;
+    /* The last shard is a little larger than the others, and has more of the narrower blocks or
+     * more of the wider: what that can change is held back. */
+    if (policy->fpr > 0)
+        band_columns_for_rate(policy->fpr * (shards_for(n) > 1 ? 0.997 : 1), &band);
+    else
+        band_columns_for_bits(bits * n / (blocks * BLOCK_SLOTS), &band);
+    plan->parameters[0] = band.columns;
+    plan->parameters[1] = (uint32_t)shards_for(n);
+    plan->parameters[2] = (uint32_t)band.blocks;
+    plan->parameters[3] = (uint32_t)band.cut;
+    const struct ribbon_shape s = shape_of(plan->parameters);
+    plan->payload_bytes = bytes_of(&s);
+    plan->expected_fpr = band_rate(&band);
     return TAMIZ_OK;
 }
 
-static inline struct band_shape shape_of(const uint32_t parameters[4])
+/* Solves the keys of one shard in `blocks` blocks or a few more, and says in how many. */
+static bool solve_shard(struct banding *banding, const struct ribbon_shape *s, uint64_t first,
+                        uint64_t blocks_max, const uint64_t *mixed, size_t n, uint64_t *blocks,
+                        uint8_t *payload)
 {
-    return (struct band_shape){
-        .blocks = parameters[2], .cut = parameters[3], .columns = parameters[0]};
+    for (int tries = 0; tries < SHARD_TRIES && *blocks <= blocks_max; tries++, ++*blocks) {
+        const uint64_t starts = band_starts(*blocks);
+        size_t i = 0;
+        banding_clear(banding);
+        while (i < n && banding_add(banding, band_key_of(mixed[i],
+                                                         mul_high(mixed[i] * s->shards, starts))) !=
+                            BAND_CONTRADICTION)
+            i++;
+        if (i == n) {
+            banding_solve(banding, &s->band, first, *blocks, payload);
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint64_t least_blocks(size_t keys)
+{
+    return (uint64_t)ceil(slots_for((double)keys, true) / BLOCK_SLOTS);
+}
+
+/* One shard after the other, each behind the one before; the last has what is left. */
+static bool solve_all(struct banding *banding, uint64_t room, const struct ribbon_shape *s,
+                      const uint64_t *mixed, size_t n, uint8_t *payload)
+{
+    uint64_t first = 0;
+    size_t i = 0, end = 0;
+    for (uint32_t shard = 0; shard < s->shards; shard++, i = end) {
+        while (end < n && mul_high(mixed[end], s->shards) == shard)
+            end++;
+        const bool last = shard + 1 == s->shards;
+        const uint64_t left = s->band.blocks - first;
+        uint64_t blocks = last ? left : least_blocks(end - i);
+        store_u32(payload + s->shards_at + 4 * (uint64_t)shard, (uint32_t)first);
+        if (blocks == 0 || blocks > room ||
+            !solve_shard(banding, s, first, left < room ? left : room, mixed + i, end - i, &blocks,
+                         payload))
+            return false;
+        first += blocks;
+    }
+    store_u32(payload + s->shards_at + 4 * (uint64_t)s->shards, (uint32_t)s->band.blocks);
+    return true;
 }
 
 static tamiz_status ribbon_build(struct op *op, struct filter_plan *plan, const uint64_t *mixed,
                                  size_t n, uint8_t *payload)
 {
-    const struct band_shape shape = shape_of(plan->parameters);
-    const uint64_t starts = band_starts(shape.blocks);
+    const struct ribbon_shape s = shape_of(plan->parameters);
+    const uint64_t mean = s.band.blocks / s.shards;
+    const uint64_t room = s.shards == 1 ? s.band.blocks : mean * 3 / 2;
     struct banding banding;
-    size_t i = 0;
-    if (!banding_new(op->alloc, shape.blocks * BLOCK_SLOTS, &banding))
+    if (!banding_new(op->alloc, room * BLOCK_SLOTS, &banding))
         return op_fail_memory(op);
-    while (i < n && banding_add(&banding, band_key_of(mixed[i], starts)) != BAND_CONTRADICTION)
-        i++;
-    if (i == n)
-        banding_solve(&banding, &shape, payload);
+    const bool solved = solve_all(&banding, room, &s, mixed, n, payload);
     banding_free(op->alloc, &banding);
-    return i == n ? TAMIZ_OK
+    return solved ? TAMIZ_OK
                   : op_fail(op, TAMIZ_NOT_SUPPORTED,
-                            "filter ribbon: key %zu of %zu contradicts those before", i, n);
+                            "filter ribbon: the equations of %zu keys contradict each other", n);
+}
+
+static inline uint64_t shard_first(const struct ribbon_shape *s, const uint8_t *payload,
+                                   uint64_t shard)
+{
+    return load_u32(payload + s->shards_at + 4 * shard);
 }
 
 static tamiz_status ribbon_open(struct op *op, struct filter_view *view)
 {
-    const struct band_shape shape = shape_of(view->parameters);
-    if (!band_shape_is_proper(&shape) || view->payload_bytes != band_bytes(&shape))
+    const struct ribbon_shape s = shape_of(view->parameters);
+    if (!band_shape_is_proper(&s.band) || s.shards == 0 || view->payload_bytes != bytes_of(&s))
         return op_fail(op, TAMIZ_CORRUPTION,
                        "filter ribbon: %llu bytes cannot be %u blocks of %u columns, more from %u",
                        (unsigned long long)view->payload_bytes, view->parameters[2],
                        view->parameters[0], view->parameters[3]);
+    bool ascending = shard_first(&s, view->payload, 0) == 0 &&
+                     shard_first(&s, view->payload, s.shards) == s.band.blocks;
+    for (uint64_t shard = 0; ascending && shard < s.shards; shard++)
+        ascending =
+            shard_first(&s, view->payload, shard) < shard_first(&s, view->payload, shard + 1);
+    if (!ascending)
+        return op_fail(op, TAMIZ_CORRUPTION, "filter ribbon: shards overlap");
     return TAMIZ_OK;
+}
+
+static inline uint64_t start_of(const struct ribbon_shape *s, const uint8_t *payload,
+                                uint64_t mixed)
+{
+    const uint64_t shard = mul_high(mixed, s->shards);
+    const uint64_t first = shard_first(s, payload, shard);
+    const uint64_t starts = band_starts(shard_first(s, payload, shard + 1) - first);
+    return first * BLOCK_SLOTS + mul_high(mixed * s->shards, starts);
 }
 
 static bool ribbon_may_contain(const struct filter_view *view, uint64_t hash)
 {
-    const struct band_shape shape = shape_of(view->parameters);
-    return band_holds(&shape, view->payload,
-                      band_key_of(filter_mix(hash, view->seed), band_starts(shape.blocks)));
+    const struct ribbon_shape s = shape_of(view->parameters);
+    const uint64_t mixed = filter_mix(hash, view->seed);
+    return band_holds(&s.band, view->payload,
+                      band_key_of(mixed, start_of(&s, view->payload, mixed)));
 }
 
 static void ribbon_story(const struct filter_view *view, uint64_t hash, struct buf *out)
 {
-    const struct band_shape shape = shape_of(view->parameters);
-    band_story(&shape, band_key_of(filter_mix(hash, view->seed), band_starts(shape.blocks)),
+    const struct ribbon_shape s = shape_of(view->parameters);
+    const uint64_t mixed = filter_mix(hash, view->seed);
+    band_story(&s.band, band_key_of(mixed, start_of(&s, view->payload, mixed)),
                ribbon_may_contain(view, hash), out);
 }
 
 static void ribbon_prefetch(const struct filter_view *view, uint64_t hash)
 {
-    const struct band_shape shape = shape_of(view->parameters);
-    band_touch(&shape, view->payload,
-               mul_high(filter_mix(hash, view->seed), band_starts(shape.blocks)));
+    const struct ribbon_shape s = shape_of(view->parameters);
+    band_touch(&s.band, view->payload, start_of(&s, view->payload, filter_mix(hash, view->seed)));
+}
+
+static double ribbon_rate(const struct filter_view *view)
+{
+    const struct ribbon_shape s = shape_of(view->parameters);
+    double sum = 0;
+    for (uint64_t shard = 0; shard < s.shards; shard++) {
+        const uint64_t first = shard_first(&s, view->payload, shard);
+        struct band_shape part = s.band;
+        part.blocks = shard_first(&s, view->payload, shard + 1) - first;
+        part.cut = s.band.cut > first ? s.band.cut - first : 0;
+        sum += band_rate(&part);
+    }
+    return sum / s.shards;
 }
 
 static void ribbon_describe(const struct filter_view *view, tamiz_filter_info *info)
 {
-    const struct band_shape shape = shape_of(view->parameters);
-    info->hashes = band_block_columns(&shape, shape.blocks - 1);
+    const struct ribbon_shape s = shape_of(view->parameters);
+    info->hashes = band_block_columns(&s.band, s.band.blocks - 1);
     info->fingerprint_bits = info->hashes;
-    info->fill = (double)view->keys / (double)(shape.blocks * BLOCK_SLOTS);
+    info->fill = (double)view->keys / (double)(s.band.blocks * BLOCK_SLOTS);
 }
 
 const struct filter_family filter_ribbon = {
@@ -127,5 +247,6 @@ const struct filter_family filter_ribbon = {
     .may_contain = ribbon_may_contain,
     .prefetch = ribbon_prefetch,
     .story = ribbon_story,
+    .rate = ribbon_rate,
     .describe = ribbon_describe,
 };

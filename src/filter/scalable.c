@@ -121,7 +121,8 @@ static tamiz_status scalable_build(struct op *op, struct filter_plan *plan, cons
     return TAMIZ_OK;
 }
 
-/* Every head is checked here, once; afterwards they are walked without. */
+/* Every head is checked here, once; afterwards they are walked without. A capacity that its bits
+ * could not serve would make the next layer immense. */
 static tamiz_status scalable_open(struct op *op, struct filter_view *view)
 {
     const double promise = promise_of(view->parameters);
@@ -134,7 +135,7 @@ static tamiz_status scalable_open(struct op *op, struct filter_view *view)
         const struct layer layer = layer_read(view->payload + at);
         const uint64_t left = view->payload_bytes - at - HEAD_BYTES;
         if (layer.bytes == 0 || layer.bytes % LINE_BYTES || layer.bytes > left || layer.k < 1 ||
-            layer.k > K_MAX || layer.capacity == 0 || layer.capacity > FILTER_PAYLOAD_MAX)
+            layer.k > K_MAX || layer.capacity == 0 || layer.capacity > layer.bytes * 8)
             break;
         at += HEAD_BYTES + layer.bytes;
         layers++;

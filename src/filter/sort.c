@@ -3,50 +3,81 @@
 
 #include <string.h>
 
-enum { DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS, SMALL = 24 };
+/* A pass leaves about so many in a bucket; those are inserted. The first pass may have more buckets
+ * than those below it, whose counts lie on the stack for each level. */
+enum { SMALL = 24, WANTED_LOG2 = 3, FIRST_BITS = 11, NEXT_BITS = 8 };
 
-static void sort_small(uint64_t *a, size_t n)
+/* Ascending from `from` into `to`; they do not overlap. */
+static void sort_small(const uint64_t *from, size_t n, uint64_t *to)
 {
-    for (size_t i = 1; i < n; i++) {
-        const uint64_t x = a[i];
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t x = from[i];
         size_t j = i;
-        for (; j && a[j - 1] > x; j--)
-            a[j] = a[j - 1];
-        a[j] = x;
+        for (; j && to[j - 1] > x; j--)
+            to[j] = to[j - 1];
+        to[j] = x;
     }
 }
 
-/* All bits above `shift + DIGIT_BITS` are equal. Depth is at most 64 / DIGIT_BITS. */
-static void sort_from(uint64_t *a, size_t n, uint64_t *scratch, unsigned shift)
+static unsigned bits_for(size_t n, unsigned left, unsigned most)
 {
-    size_t ends[DIGITS] = {0};
-    for (size_t i = 0; i < n; i++)
-        ends[(a[i] >> shift) & (DIGITS - 1)]++;
+    unsigned bits = 1;
+    while (bits < most && bits < left && n >> (bits + WANTED_LOG2))
+        bits++;
+    return bits;
+}
+
+/* `a` by its bits left-1 .. left-bits into `scratch`; ends[d] is where bucket d ends. */
+static void distribute(const uint64_t *a, size_t n, unsigned left, unsigned bits, size_t *ends,
+                       uint64_t *scratch)
+{
+    const unsigned shift = left - bits;
+    const size_t mask = ((size_t)1 << bits) - 1;
     size_t at = 0;
-    for (size_t d = 0; d < DIGITS; d++) {
+    memset(ends, 0, (mask + 1) * sizeof *ends);
+    for (size_t i = 0; i < n; i++)
+        ends[(a[i] >> shift) & mask]++;
+    for (size_t d = 0; d <= mask; d++) {
         const size_t count = ends[d];
         ends[d] = at;
         at += count;
     }
     for (size_t i = 0; i < n; i++)
-        scratch[ends[(a[i] >> shift) & (DIGITS - 1)]++] = a[i];
-    memcpy(a, scratch, n * sizeof *a);
-    size_t start = 0;
-    for (size_t d = 0; d < DIGITS; start = ends[d], d++) {
+        scratch[ends[(a[i] >> shift) & mask]++] = a[i];
+}
+
+static void sort_next(uint64_t *a, size_t n, uint64_t *scratch, unsigned left);
+
+static void sort_buckets(uint64_t *a, uint64_t *scratch, unsigned left, unsigned bits,
+                         const size_t *ends)
+{
+    for (size_t d = 0, start = 0; d < (size_t)1 << bits; start = ends[d], d++) {
         const size_t size = ends[d] - start;
-        if (size <= SMALL)
-            sort_small(a + start, size);
-        else if (shift)
-            sort_from(a + start, size, scratch, shift - DIGIT_BITS);
+        if (size <= SMALL) {
+            sort_small(scratch + start, size, a + start);
+            continue;
+        }
+        memcpy(a + start, scratch + start, size * sizeof *a);
+        if (left > bits)
+            sort_next(a + start, size, scratch + start, left - bits);
     }
+}
+
+/* All bits from `left` on are equal. At most 64 / WANTED_LOG2 levels. */
+static void sort_next(uint64_t *a, size_t n, uint64_t *scratch, unsigned left)
+{
+    size_t ends[1 << NEXT_BITS];
+    const unsigned bits = bits_for(n, left, NEXT_BITS);
+    distribute(a, n, left, bits, ends, scratch);
+    sort_buckets(a, scratch, left, bits, ends);
 }
 
 void sort_hashes(uint64_t *hashes, size_t n, uint64_t *scratch)
 {
-    if (n <= SMALL)
-        sort_small(hashes, n);
-    else
-        sort_from(hashes, n, scratch, 64 - DIGIT_BITS);
+    size_t ends[1 << FIRST_BITS];
+    const unsigned bits = bits_for(n, 64, FIRST_BITS);
+    distribute(hashes, n, 64, bits, ends, scratch);
+    sort_buckets(hashes, scratch, 64, bits, ends);
 }
 
 size_t sort_unique(uint64_t *hashes, size_t n)

@@ -77,16 +77,45 @@ static inline uint32_t bit_of(uint64_t hash, unsigned word)
     return UINT32_C(1) << (((uint32_t)hash * salts[word]) >> 27);
 }
 
+/* true: they were set already. */
+static inline bool set_in_block(uint8_t *block, uint64_t hash)
+{
+    uint32_t missing = 0;
+    for (unsigned word = 0; word < WORDS; word++) {
+        const uint32_t before = load_u32(block + 4 * word), bit = bit_of(hash, word);
+        missing |= ~before & bit;
+        store_u32(block + 4 * word, before | bit);
+    }
+    return missing == 0;
+}
+
 static tamiz_status split_build(struct op *op, struct filter_plan *plan, const uint64_t *hashes,
                                 size_t n, uint8_t *payload)
 {
     (void)op;
-    for (size_t i = 0; i < n; i++) {
-        uint8_t *block = payload + block_of(hashes[i], plan->payload_bytes);
-        for (unsigned word = 0; word < WORDS; word++)
-            store_u32(block + 4 * word, load_u32(block + 4 * word) | bit_of(hashes[i], word));
-    }
+    for (size_t i = 0; i < n; i++)
+        (void)set_in_block(payload + block_of(hashes[i], plan->payload_bytes), hashes[i]);
     return TAMIZ_OK;
+}
+
+enum { AHEAD = 16 };
+
+typedef bool set_block(uint8_t *block, uint64_t hash);
+
+static inline __attribute__((always_inline)) size_t build_loose(set_block *set, uint64_t bytes,
+                                                                const uint64_t *hashes, size_t n,
+                                                                uint8_t *payload, uint64_t *seen,
+                                                                size_t room)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (i + AHEAD < n)
+            __builtin_prefetch(payload + block_of(hashes[i + AHEAD], bytes), 1);
+        if (__builtin_expect(set(payload + block_of(hashes[i], bytes), hashes[i]), 0) &&
+            count++ < room)
+            seen[count - 1] = hashes[i];
+    }
+    return count;
 }
 
 static bool split_may_contain(const struct filter_view *view, uint64_t hash)
@@ -151,17 +180,20 @@ __attribute__((target("avx2"))) static bool split_may_contain_avx2(const struct 
     return _mm256_testc_si256(_mm256_load_si256((const void *)block), mask_of(hash));
 }
 
-__attribute__((target("avx2"))) static tamiz_status split_build_avx2(struct op *op,
-                                                                     struct filter_plan *plan,
-                                                                     const uint64_t *hashes,
-                                                                     size_t n, uint8_t *payload)
+__attribute__((target("avx2"))) static inline bool set_in_block_avx2(uint8_t *block, uint64_t hash)
 {
-    (void)op;
-    for (size_t i = 0; i < n; i++) {
-        __m256i *block = (void *)(payload + block_of(hashes[i], plan->payload_bytes));
-        _mm256_store_si256(block, _mm256_or_si256(_mm256_load_si256(block), mask_of(hashes[i])));
-    }
-    return TAMIZ_OK;
+    __m256i *at = (void *)block;
+    const __m256i before = _mm256_load_si256(at), mask = mask_of(hash);
+    _mm256_store_si256(at, _mm256_or_si256(before, mask));
+    return _mm256_testc_si256(before, mask);
+}
+
+__attribute__((target("avx2"))) static size_t build_loose_avx2(uint64_t bytes,
+                                                               const uint64_t *hashes, size_t n,
+                                                               uint8_t *payload, uint64_t *seen,
+                                                               size_t room)
+{
+    return build_loose(set_in_block_avx2, bytes, hashes, n, payload, seen, room);
 }
 
 enum { BATCH = 32 };
@@ -192,14 +224,14 @@ static const struct filter_family split_avx2 = {
 };
 #endif
 
-static tamiz_status split_build_any(struct op *op, struct filter_plan *plan, const uint64_t *hashes,
-                                    size_t n, uint8_t *payload)
+static size_t split_build_loose(const struct filter_plan *plan, const uint64_t *hashes, size_t n,
+                                uint8_t *payload, uint64_t *seen, size_t room)
 {
 #if defined(__x86_64__) && defined(__GNUC__)
     if (filter_has_avx2())
-        return split_build_avx2(op, plan, hashes, n, payload);
+        return build_loose_avx2(plan->payload_bytes, hashes, n, payload, seen, room);
 #endif
-    return split_build(op, plan, hashes, n, payload);
+    return build_loose(set_in_block, plan->payload_bytes, hashes, n, payload, seen, room);
 }
 
 static tamiz_status split_open(struct op *op, struct filter_view *view)
@@ -221,7 +253,8 @@ const struct filter_family filter_split = {
     .version = 1,
     .unmixed = true,
     .plan = split_plan,
-    .build = split_build_any,
+    .build = split_build,
+    .build_loose = split_build_loose,
     .open = split_open,
     .may_contain = split_may_contain,
     .prefetch = split_prefetch,

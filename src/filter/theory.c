@@ -72,10 +72,14 @@ double theory_lines_fpr(double keys, double lines, double bits, unsigned k)
     return theory_mixture(keys, lines, line_rate, &line);
 }
 
+/* 10^-26, beyond any hash of 64 bits. */
+#define BLOOM_BITS_MAX 128.0
+
 double theory_bloom_bits_for(double keys, double fpr)
 {
-    double bits = -log(fpr) / (LN2 * LN2);
-    while (theory_line_fpr(keys, keys * bits, tamiz_bloom_hashes(keys * bits, keys)) > fpr)
+    double bits = fmin(-log(fpr) / (LN2 * LN2), BLOOM_BITS_MAX);
+    while (bits < BLOOM_BITS_MAX &&
+           theory_line_fpr(keys, keys * bits, tamiz_bloom_hashes(keys * bits, keys)) > fpr)
         bits *= 1.001;
     return bits;
 }
