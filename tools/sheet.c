@@ -164,6 +164,16 @@ static int csv_write(const struct sheet *s, const struct call *call, const char 
 
 /* ---- all of it ---- */
 
+int sheet_write(const struct sheet *s, const struct call *call)
+{
+    int status = EXIT_DONE;
+    if (call_flag(call, "--csv"))
+        status = csv_write(s, call, call_flag(call, "--csv"));
+    if (status == EXIT_DONE && call_flag(call, "--report"))
+        status = sheet_report(s, call, call_flag(call, "--report"));
+    return status;
+}
+
 int sheet_tell(const struct sheet *s, const struct call *call)
 {
     struct text out = {0};
@@ -177,9 +187,5 @@ int sheet_tell(const struct sheet *s, const struct call *call)
     } else {
         text_print(s);
     }
-    if (status == EXIT_DONE && call_flag(call, "--csv"))
-        status = csv_write(s, call, call_flag(call, "--csv"));
-    if (status == EXIT_DONE && call_flag(call, "--report"))
-        status = sheet_report(s, call, call_flag(call, "--report"));
-    return status;
+    return status == EXIT_DONE ? sheet_write(s, call) : status;
 }

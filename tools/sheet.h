@@ -55,6 +55,8 @@ void sheet_free(struct sheet *s);
 
 /* Prints it as --json asks, and writes what --csv and --report ask for. An exit status. */
 int sheet_tell(const struct sheet *s, const struct call *call);
+/* The same without printing. */
+int sheet_write(const struct sheet *s, const struct call *call);
 /* The cell as people read it. */
 void sheet_cell_show(struct text *out, const struct sheet *s, size_t cell);
 /* The outcome as members of an open object: experiment, setting, rows. */
