@@ -39,6 +39,7 @@ struct whatif {
     struct shape_table *tables;
     size_t table_count;
     uint64_t keys;
+    double entries_per_byte; /* of the tables: about how many stand in a block */
     struct hypothesis hypotheses[HYPOTHESES_MAX];
     size_t count;
     uint64_t cache_bytes;
@@ -63,6 +64,7 @@ static int store_reopen(struct whatif *w, tamiz **db)
 /* Lines of the property: level, run, table, bytes, keys, … */
 static void tables_take(struct whatif *w, const char *text)
 {
+    uint64_t all_bytes = 0;
     for (const char *line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
         unsigned level;
         unsigned long long run, number, bytes, keys;
@@ -71,7 +73,9 @@ static void tables_take(struct whatif *w, const char *text)
         w->tables = tool_resize(w->tables, (w->table_count + 1) * sizeof *w->tables);
         w->tables[w->table_count++] = (struct shape_table){.number = number, .keys = keys};
         w->keys += keys;
+        all_bytes += bytes;
     }
+    w->entries_per_byte = all_bytes ? (double)w->keys / (double)all_bytes : 0;
 }
 
 /* So many of all keys, each with the same chance: for made-up probes. */
@@ -165,7 +169,8 @@ static double chance(uint64_t hash, uint64_t table, size_t hypothesis)
 static void look_play(struct whatif *w, uint64_t number, bool known)
 {
     size_t t = 0;
-    const uint64_t cost = (w->size + CACHED_BLOCK_HEADER + BLOCK_SLACK) / COST_UNIT;
+    const size_t entries = (size_t)((double)w->size * w->entries_per_byte);
+    const uint64_t cost = cached_block_cost((size_t)w->size, entries) / COST_UNIT;
     while (t < w->table_count && w->tables[t].number != number)
         t++;
     if (t == w->table_count)

@@ -257,21 +257,22 @@ static void take_range(struct ledger *l, const struct version *v)
 /* Bytes that a block takes in the cache: as the loaded tables' blocks are, on average. */
 static double block_memory(const struct ledger *l, const struct version *v)
 {
-    double bytes = 0, blocks = 0;
-    for (uint32_t r = 0; r < v->run_count; r++)
-        for (uint32_t i = 0; i < v->runs[r].count; i++) {
-            const struct table *t = v->runs[r].tables[i]->table;
-            if (!table_is_loaded(t))
-                continue;
-            const struct table_properties *p = table_properties(t);
-            const double n = (double)p->data_blocks, most = (double)p->block_raw_max;
-            double raw = n > 0 ? (double)p->data_bytes / n : 0;
-            raw = raw > (double)l->block_bytes ? raw : (double)l->block_bytes; /* may be packed */
-            bytes += n * (raw < most ? raw : most);
-            blocks += n;
-        }
-    return (blocks > 0 ? bytes / blocks : (double)l->block_bytes) + CACHED_BLOCK_HEADER +
-           BLOCK_SLACK;
+    double bytes = 0, blocks = 0, entries = 0;
+    for (uint32_t i = 0; i < v->table_count; i++) {
+        const struct table *t = v->tables[i]->table;
+        if (!table_is_loaded(t))
+            continue;
+        const struct table_properties *p = table_properties(t);
+        const double n = (double)p->data_blocks, most = (double)p->block_raw_max;
+        double raw = n > 0 ? (double)p->data_bytes / n : 0;
+        raw = raw > (double)l->block_bytes ? raw : (double)l->block_bytes; /* may be packed */
+        bytes += n * (raw < most ? raw : most);
+        entries += (double)p->entries;
+        blocks += n;
+    }
+    if (blocks == 0)
+        return (double)cached_block_cost((size_t)l->block_bytes, 0);
+    return (double)cached_block_cost((size_t)(bytes / blocks), (size_t)(entries / blocks));
 }
 
 /* Blocks that the cache holds: it keeps a sixteenth free (table/cache.c). */
