@@ -19,6 +19,9 @@
 #include <math.h>
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
+#elif defined(__aarch64__) && defined(__AARCH64EL__)
+#include <arm_neon.h>
+#define SPLIT_NEON 1
 #endif
 
 #include "filter/family.h"
@@ -118,13 +121,33 @@ static inline __attribute__((always_inline)) size_t build_loose(set_block *set, 
     return count;
 }
 
-static bool split_may_contain(const struct filter_view *view, uint64_t hash)
+#if defined(SPLIT_NEON)
+/* Part of the architecture, so there is nothing to find out. */
+static inline bool block_has(const uint8_t *block, uint64_t hash)
 {
-    const uint8_t *block = view->payload + block_of(hash, view->payload_bytes);
+    const uint32_t *words = (const void *)block;
+    const uint32x4_t x = vdupq_n_u32((uint32_t)hash), one = vdupq_n_u32(1);
+    const uint32x4_t a = vshrq_n_u32(vmulq_u32(x, vld1q_u32(salts)), 27);
+    const uint32x4_t b = vshrq_n_u32(vmulq_u32(x, vld1q_u32(salts + 4)), 27);
+    const uint32x4_t missing_a =
+        vbicq_u32(vshlq_u32(one, vreinterpretq_s32_u32(a)), vld1q_u32(words));
+    const uint32x4_t missing_b =
+        vbicq_u32(vshlq_u32(one, vreinterpretq_s32_u32(b)), vld1q_u32(words + 4));
+    return vmaxvq_u32(vorrq_u32(missing_a, missing_b)) == 0;
+}
+#else
+static inline bool block_has(const uint8_t *block, uint64_t hash)
+{
     uint32_t missing = 0;
     for (unsigned word = 0; word < WORDS; word++)
         missing |= ~load_u32(block + 4 * word) & bit_of(hash, word);
     return missing == 0;
+}
+#endif
+
+static bool split_may_contain(const struct filter_view *view, uint64_t hash)
+{
+    return block_has(view->payload + block_of(hash, view->payload_bytes), hash);
 }
 
 static void split_prefetch(const struct filter_view *view, uint64_t hash)
