@@ -196,6 +196,24 @@ static void blocked_describe(const struct filter_view *view, tamiz_filter_info *
                  (double)(view->payload_bytes * 8);
 }
 
+static tamiz_status blocked_open(struct op *op, struct filter_view *view)
+{
+    const uint64_t lines = view->payload_bytes / LINE_BYTES;
+    if (lines == 0 || lines > UINT32_MAX || view->payload_bytes % LINE_BYTES)
+        return op_fail(op, TAMIZ_CORRUPTION, "filter blocked: %llu bytes: want lines of %d",
+                       (unsigned long long)view->payload_bytes, LINE_BYTES);
+    if (view->parameters[0] < 1 || view->parameters[0] > K_MAX)
+        return op_fail(op, TAMIZ_CORRUPTION, "filter blocked: k=%u: want 1..%d",
+                       view->parameters[0], K_MAX);
+    return TAMIZ_OK;
+}
+
+/* What all ways of asking share. */
+#define BLOCKED_FACES                                                                              \
+    .name = "blocked", .id = 2, .version = 1, .plan = blocked_plan, .build = blocked_build,        \
+    .open = blocked_open, .prefetch = blocked_prefetch, .rate = blocked_rate,                      \
+    .describe = blocked_describe
+
 #if defined(__x86_64__) && defined(__GNUC__)
 /* For lane j of this round: 1 where j < k, so that the lanes beyond ask for no bit. */
 static const uint32_t lane_ones[2 * LANES] = {1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0};
@@ -412,72 +430,36 @@ blocked_may_contain_avx512(const struct filter_view *view, uint64_t hash)
 }
 
 static const struct filter_family blocked_avx512 = {
-    .name = "blocked",
-    .id = 2,
-    .version = 1,
+    BLOCKED_FACES,
+    .build_loose = build_loose_avx512,
     .may_contain = blocked_may_contain_avx512,
     .may_contain_many = blocked_many_avx512,
-    .prefetch = blocked_prefetch,
-    .rate = blocked_rate,
-    .describe = blocked_describe,
+    .usable = filter_has_avx512,
 };
 
 static const struct filter_family blocked_avx2 = {
-    .name = "blocked",
-    .id = 2,
-    .version = 1,
-    .plan = blocked_plan,
-    .build = blocked_build,
+    BLOCKED_FACES,
+    .build_loose = build_loose_avx2,
     .may_contain = blocked_may_contain_avx2,
     .may_contain_many = blocked_many_avx2,
-    .prefetch = blocked_prefetch,
-    .rate = blocked_rate,
-    .describe = blocked_describe,
+    .better = &blocked_avx512,
+    .usable = filter_has_avx2,
 };
 #endif
 
 static size_t blocked_build_loose(const struct filter_plan *plan, const uint64_t *hashes, size_t n,
                                   uint8_t *payload, uint64_t *seen, size_t room)
 {
-#if defined(__x86_64__) && defined(__GNUC__)
-    if (filter_has_avx512())
-        return build_loose_avx512(plan, hashes, n, payload, seen, room);
-    if (filter_has_avx2())
-        return build_loose_avx2(plan, hashes, n, payload, seen, room);
-#endif
     return build_loose(set_in_line, plan, plan->parameters[0], hashes, n, payload, seen, room);
 }
 
-static tamiz_status blocked_open(struct op *op, struct filter_view *view)
-{
-    const uint64_t lines = view->payload_bytes / LINE_BYTES;
-    if (lines == 0 || lines > UINT32_MAX || view->payload_bytes % LINE_BYTES)
-        return op_fail(op, TAMIZ_CORRUPTION, "filter blocked: %llu bytes: want lines of %d",
-                       (unsigned long long)view->payload_bytes, LINE_BYTES);
-    if (view->parameters[0] < 1 || view->parameters[0] > K_MAX)
-        return op_fail(op, TAMIZ_CORRUPTION, "filter blocked: k=%u: want 1..%d",
-                       view->parameters[0], K_MAX);
-#if defined(__x86_64__) && defined(__GNUC__)
-    if (filter_has_avx512())
-        view->family = &blocked_avx512;
-    else if (filter_has_avx2())
-        view->family = &blocked_avx2;
-#endif
-    return TAMIZ_OK;
-}
-
 const struct filter_family filter_blocked = {
-    .name = "blocked",
-    .id = 2,
-    .version = 1,
-    .plan = blocked_plan,
-    .build = blocked_build,
+    BLOCKED_FACES,
     .build_loose = blocked_build_loose,
-    .open = blocked_open,
     .may_contain = blocked_may_contain,
-    .prefetch = blocked_prefetch,
-    .rate = blocked_rate,
-    .describe = blocked_describe,
+#if defined(__x86_64__) && defined(__GNUC__)
+    .better = &blocked_avx2,
+#endif
 };
 
 /* ---- asked by line (filter/lines.h) ---- */

@@ -174,6 +174,21 @@ static void split_describe(const struct filter_view *view, tamiz_filter_info *in
                  (double)(view->payload_bytes * 8);
 }
 
+static tamiz_status split_open(struct op *op, struct filter_view *view)
+{
+    const uint64_t blocks = view->payload_bytes / BLOCK_BYTES;
+    if (blocks == 0 || blocks > BLOCKS_MAX || view->payload_bytes % BLOCK_BYTES)
+        return op_fail(op, TAMIZ_CORRUPTION, "filter split: %llu bytes: want blocks of %d",
+                       (unsigned long long)view->payload_bytes, BLOCK_BYTES);
+    return TAMIZ_OK;
+}
+
+/* What both ways of asking share. */
+#define SPLIT_FACES                                                                                \
+    .name = "split", .id = 3, .version = 1, .unmixed = true, .plan = split_plan,                   \
+    .build = split_build, .open = split_open, .prefetch = split_prefetch, .rate = split_rate,      \
+    .describe = split_describe
+
 #if defined(__x86_64__) && defined(__GNUC__)
 __attribute__((target("avx2"))) static inline __m256i mask_of(uint64_t hash)
 {
@@ -197,12 +212,12 @@ __attribute__((target("avx2"))) static inline bool set_in_block_avx2(uint8_t *bl
     return _mm256_testc_si256(before, mask);
 }
 
-__attribute__((target("avx2"))) static size_t build_loose_avx2(uint64_t bytes,
+__attribute__((target("avx2"))) static size_t build_loose_avx2(const struct filter_plan *plan,
                                                                const uint64_t *hashes, size_t n,
                                                                uint8_t *payload, uint64_t *seen,
                                                                size_t room)
 {
-    return build_loose(set_in_block_avx2, bytes, hashes, n, payload, seen, room);
+    return build_loose(set_in_block_avx2, plan->payload_bytes, hashes, n, payload, seen, room);
 }
 
 enum { BATCH = 32 };
@@ -221,51 +236,25 @@ split_many_avx2(const struct filter_view *view, const uint64_t *hashes, size_t n
 }
 
 static const struct filter_family split_avx2 = {
-    .name = "split",
-    .id = 3,
-    .version = 1,
+    SPLIT_FACES,
+    .build_loose = build_loose_avx2,
     .may_contain = split_may_contain_avx2,
     .may_contain_many = split_many_avx2,
-    .prefetch = split_prefetch,
-    .rate = split_rate,
-    .describe = split_describe,
+    .usable = filter_has_avx2,
 };
 #endif
 
 static size_t split_build_loose(const struct filter_plan *plan, const uint64_t *hashes, size_t n,
                                 uint8_t *payload, uint64_t *seen, size_t room)
 {
-#if defined(__x86_64__) && defined(__GNUC__)
-    if (filter_has_avx2())
-        return build_loose_avx2(plan->payload_bytes, hashes, n, payload, seen, room);
-#endif
     return build_loose(set_in_block, plan->payload_bytes, hashes, n, payload, seen, room);
 }
 
-static tamiz_status split_open(struct op *op, struct filter_view *view)
-{
-    const uint64_t blocks = view->payload_bytes / BLOCK_BYTES;
-    if (blocks == 0 || blocks > BLOCKS_MAX || view->payload_bytes % BLOCK_BYTES)
-        return op_fail(op, TAMIZ_CORRUPTION, "filter split: %llu bytes: want blocks of %d",
-                       (unsigned long long)view->payload_bytes, BLOCK_BYTES);
-#if defined(__x86_64__) && defined(__GNUC__)
-    if (filter_has_avx2())
-        view->family = &split_avx2;
-#endif
-    return TAMIZ_OK;
-}
-
 const struct filter_family filter_split = {
-    .name = "split",
-    .id = 3,
-    .version = 1,
-    .unmixed = true,
-    .plan = split_plan,
-    .build = split_build,
+    SPLIT_FACES,
     .build_loose = split_build_loose,
-    .open = split_open,
     .may_contain = split_may_contain,
-    .prefetch = split_prefetch,
-    .rate = split_rate,
-    .describe = split_describe,
+#if defined(__x86_64__) && defined(__GNUC__)
+    .better = &split_avx2,
+#endif
 };
