@@ -383,6 +383,29 @@ static void construction_ends_on_every_set_that_once_did_not(void **state)
     }
 }
 
+/* Few repeats are found in one way, many in another (see make_loose in filter.c). */
+static void repeats_change_nothing_be_they_few_or_many(void **state)
+{
+    (void)state;
+    enum { N = 20000 };
+    static const size_t repeats[] = {1, 30, 2000, N};
+    struct test_random random = test_random_start(18);
+    for (size_t p = 0; p < POLICIES; p++)
+        for (size_t r = 0; r < sizeof repeats / sizeof *repeats && is_wanted(policies[p]); r++) {
+            const tamiz_filter_policy policy = policy_of(policies[p]);
+            uint64_t *hashes = hashes_make(RANDOM, 2 * N, &random);
+            tamiz_filter *once, *more;
+            for (size_t i = 0; i < repeats[r]; i++)
+                hashes[N + i] = hashes[r == 1 ? 7 : i];
+            assert_public(tamiz_filter_build(&policy, hashes, N, &once), TAMIZ_OK);
+            assert_public(tamiz_filter_build(&policy, hashes, N + repeats[r], &more), TAMIZ_OK);
+            assert_same_image(once, more);
+            tamiz_filter_free(once);
+            tamiz_filter_free(more);
+            free(hashes);
+        }
+}
+
 static void repeats_count_once(void **state)
 {
     (void)state;
@@ -418,6 +441,7 @@ int main(void)
         cmocka_unit_test(every_variant_gives_the_same_bytes_and_answers),
         cmocka_unit_test(every_kind_obeys_with_a_hundred_million),
         cmocka_unit_test(construction_ends_on_every_set_that_once_did_not),
+        cmocka_unit_test(repeats_change_nothing_be_they_few_or_many),
         cmocka_unit_test(repeats_count_once),
         cmocka_unit_test(blocked_at_ten_bits_is_within_its_promise),
     };
