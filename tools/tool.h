@@ -105,6 +105,7 @@ int stats_run(struct call *call, tamiz *db);
 int levels_run(struct call *call, tamiz *db);
 int tables_run(struct call *call, tamiz *db);
 int verify_run(struct call *call, tamiz *db);
+int repair_run(struct call *call, tamiz *db);
 int flush_run(struct call *call, tamiz *db);
 int compact_run_command(struct call *call, tamiz *db);
 int checkpoint_run(struct call *call, tamiz *db);

@@ -77,14 +77,19 @@ static void report_text(struct text *out, const tamiz_report *r, const struct fi
     }
 }
 
-static int verify_deliver(const struct call *call, const tamiz_report *r, const struct finds *finds)
+static int report_deliver(const struct call *call, const tamiz_report *r, const struct finds *finds)
 {
     struct text out = {0};
     if (call->json)
         report_json(&out, r, finds);
     else
         report_text(&out, r, finds);
-    const int status = deliver(call, &out);
+    return deliver(call, &out);
+}
+
+static int verify_deliver(const struct call *call, const tamiz_report *r, const struct finds *finds)
+{
+    const int status = report_deliver(call, r, finds);
     return status == EXIT_DONE && r->damaged ? EXIT_NO : status;
 }
 
@@ -137,6 +142,34 @@ int verify_run(struct call *call, tamiz *db)
         return fail_status(call, st, NULL);
     const int status = verify_open(call, opened);
     (void)tamiz_close(opened); /* opened for reading: nothing that could be lost */
+    return status;
+}
+
+/* ---- repair ---- */
+
+int repair_run(struct call *call, tamiz *db)
+{
+    tamiz_options options = TAMIZ_OPTIONS_INIT;
+    if (db)
+        return misuse(call, "the store is open");
+    if (call->options.size && tamiz_options_set(&options, call->options.data) != TAMIZ_OK)
+        return fail_status(call, TAMIZ_INVALID_ARGUMENT, "-o");
+    struct finds finds = {.bar = progress_start("repairing", 0)};
+    tamiz_report report = TAMIZ_REPORT_INIT;
+    report.find = find_take;
+    report.progress = verify_progress;
+    report.ctx = &finds;
+    const tamiz_status st = tamiz_repair(call->operands[0], &options, &report);
+    progress_end(&finds.bar);
+    int status;
+    if (st == TAMIZ_NOT_FOUND)
+        status = fail(call, "%s: there is no store", call->operands[0]);
+    else if (st != TAMIZ_OK)
+        status = fail_status(call, st, NULL);
+    else
+        status = report_deliver(call, &report, &finds);
+    text_free(&finds.lines);
+    text_free(&finds.quoted);
     return status;
 }
 

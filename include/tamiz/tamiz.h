@@ -84,6 +84,16 @@ typedef struct tamiz_report {
  * denies a member. TAMIZ_CORRUPTION where something was found; the report has the number. */
 TAMIZ_API tamiz_status tamiz_verify(tamiz *db, tamiz_report *report);
 
+/* For a store that can't be opened, or that tamiz_verify finds damaged. Not open meanwhile
+ * (TAMIZ_BUSY). Where all is well nothing is touched. Else all that can be read of tables and logs
+ * is merged into new tables, which needs as much room again, and the old files go to the
+ * subdirectory "lost": nothing is deleted. Newer values win and deletes stay deleted, also where
+ * the manifest is lost; but a delete that stood where nothing can be read is lost with it. `report`
+ * may be NULL: each find is told, with what it cost. TAMIZ_OK: the store can be opened again,
+ * whatever report->damaged says. TAMIZ_NOT_FOUND: no store. A failure leaves it as it was. */
+TAMIZ_API tamiz_status tamiz_repair(const char *path, const tamiz_options *options,
+                                    tamiz_report *report);
+
 /* ---- writing
  * -------------------------------------------------------------------------------------------------
  */
@@ -204,6 +214,52 @@ tamiz_iter_status(const tamiz_iter *iter); /* an error ends validity and shows h
 TAMIZ_API uint64_t tamiz_iter_steps(const tamiz_iter *iter);
 TAMIZ_API void tamiz_iter_close(tamiz_iter *iter); /* NULL is fine */
 
+/* ---- building tables with no store, and taking them in
+ * -------------------------------------------------------------------------------------------------
+ */
+
+typedef struct tamiz_table_writer tamiz_table_writer;
+
+/*
+ * A table file at `path`, which must not exist, from keys in ascending order; no store is needed,
+ * nor made. Of the options (NULL: defaults) block, filter, the last level's compression, env, log
+ * and allocator count. The table and its filter are as large as what is put; a store likes tables
+ * of about its option `table`. One thread at a time.
+ */
+TAMIZ_API tamiz_status tamiz_table_writer_open(const char *path, const tamiz_options *options,
+                                               tamiz_table_writer **writer);
+/* A key must be above the one before: TAMIZ_INVALID_ARGUMENT, and nothing changed. After any other
+ * failure only abandon, or finish, which fails too. */
+TAMIZ_API tamiz_status tamiz_table_writer_put(tamiz_table_writer *writer, const void *key,
+                                              size_t key_size, const void *value,
+                                              size_t value_size);
+/* What the store it is ingested into has of the key is deleted. */
+TAMIZ_API tamiz_status tamiz_table_writer_delete(tamiz_table_writer *writer, const void *key,
+                                                 size_t key_size);
+/* Bytes the file would have by now; the filter is not counted. */
+TAMIZ_API uint64_t tamiz_table_writer_size(const tamiz_table_writer *writer);
+/* Ends the file and makes it durable; the writer is gone afterwards either way, and the file too
+ * where this fails, as for a table without entries (TAMIZ_INVALID_ARGUMENT). *keys and *bytes (may
+ * be NULL): what is in it. */
+TAMIZ_API tamiz_status tamiz_table_writer_finish(tamiz_table_writer *writer, uint64_t *keys,
+                                                 uint64_t *bytes);
+TAMIZ_API void tamiz_table_writer_abandon(tamiz_table_writer *writer); /* NULL is fine */
+
+/*
+ * Takes n finished tables in at once: for readers and after a crash all of their entries are there
+ * or none. They are newer than all that was written before, and of the same key in two of them the
+ * later table's wins; snapshots taken before do not see them. Durable when it returns, and all
+ * that was acknowledged before it.
+ *
+ * The files stay where they are, and are linked into the store, or copied on another file system:
+ * they must not be changed afterwards. Each table goes into the deepest level where nothing older
+ * would stand above it. Memtables that overlap are flushed first; merges are waited for, and
+ * writers wait for as long as the manifest takes.
+ *
+ * TAMIZ_INVALID_ARGUMENT: not a table of tamiz_table_writer. TAMIZ_CORRUPTION: a damaged one.
+ */
+TAMIZ_API tamiz_status tamiz_ingest(tamiz *db, const char *const paths[], size_t n);
+
 /* ---- copies
  * -------------------------------------------------------------------------------------------------
  */
@@ -294,6 +350,9 @@ typedef struct tamiz_stats {
         table_memory_bytes;  /* now: blocks cached; memtables; indexes and filters in memory */
     uint64_t filter_audits;  /* negatives that the audit really looked into (option audit) */
     uint64_t filter_denials; /* … and found wrong: such a filter is not asked any more     */
+    /* stall_us by what writers were slowed or stopped for: memtables that were not flushed yet,
+     * runs in level 0, bytes that waited to be merged. */
+    uint64_t stall_flush_us, stall_level0_us, stall_debt_us;
 } tamiz_stats;
 #ifdef __cplusplus
 #define TAMIZ_STATS_INIT tamiz_stats_init_value()

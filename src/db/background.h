@@ -35,6 +35,13 @@ tamiz_status db_compact_table(struct op *op, struct tamiz *db, uint32_t level, s
  * below are not needed afterwards. */
 tamiz_status flush_memtable(struct op *op, struct tamiz *db, struct mem_ref *m, uint64_t keep_from);
 
+/* No merge runs between the two, nor one that a caller asks for: the tree changes by flushes and by
+ * whoever asked for this. No lock held. */
+void merging_exclude(struct store *s);
+void merging_include(struct store *s);
+/* A number for a new run, newer than all. No lock held. */
+uint64_t background_next_run(struct store *s);
+
 /* store->mutex held. */
 struct pick_options pick_options_of(const struct store *s);
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "db/checkpoint.h"
+#include "db/options.h"
 
 enum { BACKUP_NAME = 24 };
 
@@ -183,14 +184,11 @@ tamiz_status tamiz_restore(const char *directory, uint64_t number, const char *p
         return st;
     if (!directory || !*directory || !path || !*path)
         return op_refuse(TAMIZ_INVALID_ARGUMENT, "restore: want a directory and a path");
-    if (options && options->struct_size != sizeof o)
-        return op_refuse(TAMIZ_INVALID_ARGUMENT, "options: not from TAMIZ_OPTIONS_INIT");
-    if (options)
-        o = *options;
+    st = options_take(options, &o);
+    if (st != TAMIZ_OK)
+        return st;
     o.read_only = true;
     o.error_if_exists = false;
-    if (!o.env)
-        o.env = tamiz_env_posix();
     op_init(&op, &alloc_libc, &nowhere);
     st = op_publish(&op, find_backup(&op, o.env, &alloc_libc, directory, &number, &from));
     if (st == TAMIZ_OK)

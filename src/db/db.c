@@ -8,6 +8,7 @@
 
 #include "db/background.h"
 #include "db/ledger.h"
+#include "db/life.h"
 #include "db/options.h"
 #include "db/recover.h"
 #include "db/scan.h"
@@ -58,7 +59,7 @@ static uint32_t open_files_limit(const struct store *s)
 }
 
 /* What needs no disk: memory, locks, caches. */
-static tamiz_status store_init(struct op *op, struct store *s)
+tamiz_status store_init(struct op *op, struct store *s)
 {
     tamiz_status st = TAMIZ_OK;
     s->busy = buf_init(&s->alloc);
@@ -92,7 +93,7 @@ done:
 }
 
 /* Frees everything; nothing runs any more. Safe at any stage of opening. */
-static void store_free(struct op *op, struct store *s)
+void store_free(struct op *op, struct store *s)
 {
     for (size_t i = 0; i < s->log_count; i++)
         (void)log_close(op, &s->logs[i].writer);
@@ -150,7 +151,7 @@ static tamiz_status reach_directory(struct op *op, struct store *s)
     return env_make_directory(op, s->env, s->directory);
 }
 
-static tamiz_status take_lock(struct op *op, struct store *s)
+tamiz_status store_lock(struct op *op, struct store *s)
 {
     if (s->options.read_only)
         return TAMIZ_OK;
@@ -167,7 +168,7 @@ static tamiz_status store_start(struct op *op, struct store *s)
     tamiz_status st = TAMIZ_OK;
     TRY(reach_directory(op, s));
     if (st == TAMIZ_OK)
-        TRY(take_lock(op, s));
+        TRY(store_lock(op, s));
     if (st == TAMIZ_OK)
         TRY(manifest_init(op, s->env, &s->alloc, s->directory, &s->manifest));
     if (st == TAMIZ_OK)
@@ -180,32 +181,14 @@ done:
     return st;
 }
 
-static tamiz_status take_options(const char *path, const tamiz_options *options,
-                                 tamiz_options *taken)
+tamiz_status store_options(const char *path, const tamiz_options *options, tamiz_options *taken)
 {
-    tamiz_options_init(taken);
     if (!path || !*path)
         return op_refuse(TAMIZ_INVALID_ARGUMENT, "path: %s", path ? "empty" : "NULL");
-    if (options && options->struct_size < sizeof options->struct_size)
-        return op_refuse(TAMIZ_INVALID_ARGUMENT,
-                         "options: struct_size=%zu: start from TAMIZ_OPTIONS_INIT",
-                         options->struct_size);
-    if (options)
-        memcpy(taken, options,
-               options->struct_size < sizeof *taken ? options->struct_size : sizeof *taken);
-    taken->struct_size = sizeof *taken;
-    if (!taken->env)
-        taken->env = tamiz_env_posix();
-    return options_check(taken);
+    return options_take(options, taken);
 }
 
-/* The record of an operation that has no slot yet: opening, closing, destroying. */
-struct loose_op {
-    struct op op;
-    struct counters count;
-};
-
-static struct loose_op *loose_op_new(const struct alloc *alloc)
+struct loose_op *loose_op_new(const struct alloc *alloc)
 {
     struct loose_op *l = mem_new_array(&alloc_libc, 1, sizeof *l);
     if (l)
@@ -219,7 +202,7 @@ tamiz_status tamiz_open(const char *path, const tamiz_options *options, tamiz **
         return op_refuse(TAMIZ_INVALID_ARGUMENT, "db: NULL where the handle should go");
     *db = NULL;
     tamiz_options taken;
-    tamiz_status st = take_options(path, options, &taken);
+    tamiz_status st = store_options(path, options, &taken);
     if (st != TAMIZ_OK)
         return st;
     const struct alloc alloc = {taken.allocator};

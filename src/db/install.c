@@ -81,7 +81,11 @@ tamiz_status install(struct op *op, struct tamiz *db, const struct version_edit 
     }
     record.has_next_file = record.has_last_seq = record.has_next_run = true;
     record.next_file = after.next_file = atomic_load_explicit(&s->next_file, memory_order_relaxed);
-    record.last_seq = after.last_seq = atomic_load_explicit(&s->seq, memory_order_relaxed);
+    after.last_seq = atomic_load_explicit(&s->seq, memory_order_relaxed);
+    for (size_t i = 0; i < edit->added_count; i++) /* ingested ones are not published yet */
+        if (edit->added[i]->seq_max > after.last_seq)
+            after.last_seq = edit->added[i]->seq_max;
+    record.last_seq = after.last_seq;
     record.next_run = after.next_run;
     st = manifest_write(op, &s->manifest, &record, &after);
     atomic_store_explicit(&s->unsettled, s->manifest.unsettled, memory_order_release);
@@ -99,6 +103,8 @@ tamiz_status install(struct op *op, struct tamiz *db, const struct version_edit 
     version = old;
     view_publish(db, view);
     view = NULL;
+    s->pace.since = UINT64_MAX; /* work it out anew */
+    condition_broadcast(&s->progress);
     obsolete_join(s, obsolete);
     obsolete = NULL;
     mutex_unlock(&s->mutex);

@@ -419,3 +419,19 @@ tamiz_status tamiz_options_help(char **text)
     }
     return hand_out(&out, text);
 }
+
+tamiz_status options_take(const tamiz_options *options, tamiz_options *taken)
+{
+    tamiz_options_init(taken);
+    if (options && options->struct_size < sizeof options->struct_size)
+        return op_refuse(TAMIZ_INVALID_ARGUMENT,
+                         "options: struct_size=%zu: start from TAMIZ_OPTIONS_INIT",
+                         options->struct_size);
+    if (options)
+        memcpy(taken, options,
+               options->struct_size < sizeof *taken ? options->struct_size : sizeof *taken);
+    taken->struct_size = sizeof *taken;
+    if (!taken->env)
+        taken->env = tamiz_env_posix();
+    return options_check(taken);
+}

@@ -15,6 +15,7 @@
 #ifndef TAMIZ_DB_STORE_H
 #define TAMIZ_DB_STORE_H
 
+#include "compact/pace.h"
 #include "compact/pick.h"
 #include "env/epoch.h"
 #include "env/thread.h"
@@ -51,6 +52,15 @@ struct obsolete {
     struct obsolete *next;
 };
 
+/* Writers held to what the background can take. */
+struct store_pace {
+    double ns_per_byte; /* now; 0: nobody is slowed */
+    enum pace_reason reason;
+    uint64_t since;                /* bytes written since that was worked out */
+    uint64_t next_ns;              /* monotonic: when the writes so far are paid for */
+    double flush_rate, merge_rate; /* measured, see pace.h */
+};
+
 struct store {
     tamiz_options options; /* as asked, env and limits resolved. Frozen */
     struct alloc alloc;
@@ -68,8 +78,8 @@ struct store {
     _Atomic uint64_t seq; /* published: all versions at or below are in their views */
     _Atomic uint64_t next_file;
     _Atomic bool closing;
-    _Atomic bool unlogged; /* no_log writes were made since a copy of the store last asked */
-    _Atomic bool unsettled;        /* the manifest's: nothing may be deleted */
+    _Atomic bool unlogged;  /* no_log writes were made since a copy of the store last asked */
+    _Atomic bool unsettled; /* the manifest's: nothing may be deleted */
     _Atomic uint64_t last_sync_ns; /* monotonic */
     uint64_t opened_ns;            /* monotonic; frozen */
 
@@ -88,6 +98,7 @@ struct store {
     struct condition progress; /* a job ended, or the state of writing changed */
     struct condition work;     /* there may be a job */
     struct writer *first_writer, *last_writer;
+    struct store_pace pace;
     struct tamiz_snapshot *oldest_snapshot, *newest_snapshot;
     struct tamiz_iter *iters;
     struct counters ended; /* of closed iterators and ended jobs */
@@ -96,6 +107,7 @@ struct store {
     bool log_lost;    /* a sync failed: no write before the memtables it covered are flushed */
     uint32_t merging; /* compaction jobs that run */
     uint32_t paused;  /* > 0: no new automatic compactions */
+    bool exclusive;   /* nor any other: tables are being ingested */
     const struct job *running[STORE_JOBS_MAX]; /* as many as merging */
     struct buf busy;                           /* u64 numbers of tables in running jobs */
     struct buf cursors[TAMIZ_LEVELS];

@@ -21,6 +21,10 @@ struct writer {
     const struct batch *batch;
     bool sync, no_log, no_wait;
     bool seal; /* end the memtable, if it has anything: for a flush */
+    /* Done by the writer alone, in its place among the others: nothing is written meanwhile. NULL:
+     * none. No lock held. */
+    tamiz_status (*work)(struct op *op, struct writer *w);
+    void *work_ctx;
 
     struct op *op; /* gets the words of a failure */
     tamiz_status status;
@@ -35,6 +39,9 @@ tamiz_status db_write(struct op *op, struct writer *w);
 /* A new log file, appended to store->logs and from now on the one that is written. log_mutex held.
  */
 tamiz_status store_new_log(struct op *op, struct store *s, uint64_t first_seq);
+/* From within `work`: sequences up to `seq` are taken, by what is not in the log. All logs are on
+ * the disk afterwards. On failure nothing may have come of it. No lock held. */
+tamiz_status store_log_skip(struct op *op, struct store *s, uint64_t seq);
 /* Closes and removes logs that no memtable needs any more: numbers below `keep_from`. No lock held
  * but install_mutex. */
 void store_drop_logs(struct op *op, struct store *s, uint64_t keep_from);

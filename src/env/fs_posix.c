@@ -294,7 +294,8 @@ static int posix_rename(void *ctx, const char *from, const char *to)
 static int posix_link(void *ctx, const char *from, const char *to)
 {
     (void)ctx;
-    return status_of(link(from, to));
+    /* What a symbolic link stands for, not the link: it must not lead anywhere else later. */
+    return status_of(linkat(AT_FDCWD, from, AT_FDCWD, to, AT_SYMLINK_FOLLOW));
 }
 
 static int posix_remove(void *ctx, const char *path)

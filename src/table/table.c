@@ -39,6 +39,12 @@ struct table *table_new(struct op *op, const struct table_world *world, const ch
     return NULL;
 }
 
+void table_set_sequence(struct table *t, uint64_t seq)
+{
+    assert(!table_loaded_of(t));
+    t->sequence = seq;
+}
+
 struct table *table_share(struct table *t)
 {
     atomic_fetch_add_explicit(&t->holders, 1, memory_order_relaxed);
@@ -306,7 +312,12 @@ static tamiz_status search(struct op *op, const struct table *t, const struct ta
                            uint32_t number, const struct block *b, uint64_t *stamp,
                            struct slice *value)
 {
-    const tamiz_status st = block_find(b, lookup, stamp, value);
+    tamiz_status st = block_find(b, lookup, stamp, value);
+    if (st == TAMIZ_OK && __builtin_expect(l->stamp_base != 0, 0)) {
+        *stamp += l->stamp_base;
+        if (*stamp > lookup->stamp_max) /* ingested after the moment that is read */
+            st = TAMIZ_NOT_FOUND;
+    }
     if (st == TAMIZ_OK) {
         const bool put = stamp_kind(*stamp) != KIND_DELETE;
         if (judged)
@@ -475,6 +486,12 @@ uint64_t table_file_id(const struct table *t)
 uint64_t table_file_size(const struct table *t)
 {
     return table_loaded_of(t)->file_size;
+}
+
+uint64_t table_filter_bytes(const struct table *t)
+{
+    const size_t whole = table_loaded_of(t)->filter_memory_size;
+    return whole ? whole - BLOCK_TRAILER_SIZE : 0;
 }
 
 uint32_t table_blocks(const struct table *t)

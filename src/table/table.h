@@ -73,6 +73,14 @@ struct table_read {
  * 0: unknown, accept what is there (tools, repair). */
 struct table *table_new(struct op *op, const struct table_world *world, const char *path,
                         uint64_t number, uint64_t file_id, uint64_t file_size);
+/*
+ * The sequence of all its entries, where they have none of their own. A table built with no store
+ * has sequence 0 on all of them; which moment it belongs to is decided when it is ingested, and
+ * said by the manifest: its sequences there are not the 0 that the file says. What is read of such
+ * a table has that sequence in its stamps. Called before the first use; of no effect on a table
+ * whose entries have sequences.
+ */
+void table_set_sequence(struct table *t, uint64_t seq);
 /* Another holder of the same handle: a table that only changes its level keeps what is in memory.
  */
 struct table *table_share(struct table *t);
@@ -156,6 +164,14 @@ tamiz_status table_get_end(struct op *op, struct table_wait *wait, uint64_t *sta
  * longer fills the cache once it has gone over TABLE_LONG_SCAN blocks. */
 enum { TABLE_READ_AHEAD = 256 << 10, TABLE_LONG_SCAN = 64 };
 struct iter *table_iter(struct op *op, struct table *t, const struct table_read *how);
+/* The same iterator over another table, invalid until a seek; on failure it is over the old one. */
+tamiz_status table_iter_move(struct iter *it, struct table *t);
+
+/* What can still be read of a damaged table, which outlives it: forwards only (iter_seek_first,
+ * iter_next). A block that can't be read, and an entry that is out of order, is told to `report`
+ * and left out; only memory that runs out ends the walk. NULL: not even the index can be read
+ * (recorded in op). */
+struct iter *table_salvage(struct op *op, struct table *t, tamiz_report *report);
 
 /* Of a loaded table. Borrowed from it. */
 const struct table_properties *table_properties(const struct table *t);
@@ -164,10 +180,11 @@ table_filter(const struct table *t); /* family NULL: none; see table_filter_miss
 const char *table_filter_missing(const struct table *t); /* why there is none: "", or words */
 uint64_t table_number(const struct table *t);
 const char *table_path(const struct table *t);
-uint64_t table_file_id(const struct table *t);   /* of a loaded table: what the file says */
-uint64_t table_file_size(const struct table *t); /* of a loaded table */
-uint32_t table_blocks(const struct table *t);    /* of a loaded table */
-size_t table_memory(const struct table *t);      /* index and filter in memory; 0 before loading */
+uint64_t table_file_id(const struct table *t);      /* of a loaded table: what the file says */
+uint64_t table_file_size(const struct table *t);    /* of a loaded table */
+uint64_t table_filter_bytes(const struct table *t); /* of a loaded table: of one in use, else 0 */
+uint32_t table_blocks(const struct table *t);       /* of a loaded table */
+size_t table_memory(const struct table *t); /* index and filter in memory; 0 before loading */
 
 /* Every block, from the device: checksum, order, tags, counts, range, and that the filter denies no
  * member. Finds go to `report`, whose numbers grow; TAMIZ_CORRUPTION where there were some. A block

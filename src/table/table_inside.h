@@ -13,6 +13,7 @@ struct table_loaded {
     struct index *index;
     cache_place *places; /* one a data block */
     uint64_t seq_max;
+    uint64_t stamp_base; /* added to every stamp in the file: 0, or that of an ingested table */
     struct filter_view filter;
     struct file *file; /* while it is being loaded; NULL afterwards */
     uint64_t file_id;
@@ -33,6 +34,7 @@ struct table {
     _Atomic uint32_t holders;
     uint64_t number;
     uint64_t file_id, file_size; /* as expected */
+    uint64_t sequence;           /* of entries that have none; see table_set_sequence */
     char *path;
     struct pooled_file file; /* acquired for each read of the device */
     struct mutex loading;    /* held by who loads */
@@ -71,6 +73,10 @@ tamiz_status block_load_begin(struct op *op, struct table *t, struct table_loade
 tamiz_status block_load_end(struct op *op, struct table *t, struct table_loaded *l,
                             struct block_load *load, struct cached_block **block);
 void block_load_abandon(struct table *t, struct block_load *load);
+/* One block from the device, whatever the cache has, and checked, whatever the options say. The
+ * caller's, pinned. */
+tamiz_status table_read_checked(struct op *op, struct table *t, struct table_loaded *l,
+                                uint32_t block, struct cached_block **b);
 
 /* Beside a step: which block it is about, and how many bytes. */
 struct step_about {

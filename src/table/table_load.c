@@ -116,6 +116,10 @@ static tamiz_status load_properties(struct op *op, const struct table *t, struct
         TRY(op_fail_memory(op));
     TRY(table_properties_decode(op, buf_slice(&l->properties_bytes), t->path, &l->properties));
     l->seq_max = l->properties.seq_max;
+    if (l->seq_max == 0 && t->sequence) {
+        l->seq_max = t->sequence;
+        l->stamp_base = stamp_of(t->sequence, 0);
+    }
     if (!slice_equal(l->properties.hash_name, slice_of_text(KEY_HASH_NAME))) {
         char found[40];
         TRY(op_fail(op, TAMIZ_NOT_SUPPORTED,

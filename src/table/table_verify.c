@@ -138,30 +138,30 @@ done:
 
 /* ---- blocks ---- */
 
-/* From the device, whatever the cache has, and checked, whatever the options say. */
-static tamiz_status read_block(struct verifier *v, uint32_t block, struct cached_block **b)
+tamiz_status table_read_checked(struct op *op, struct table *t, struct table_loaded *l,
+                                uint32_t block, struct cached_block **b)
 {
     struct block_load load;
     tamiz_status st;
-    TRY(block_load_begin(v->op, v->t, v->l, block, &load));
+    TRY(block_load_begin(op, t, l, block, &load));
     struct file *file;
-    st = file_pool_acquire(v->op, v->t->world->files, &v->t->file, &file);
+    st = file_pool_acquire(op, t->world->files, &t->file, &file);
     if (st == TAMIZ_OK) {
-        st = file_read(v->op, file, IO_DATA, load.extent.offset, load.bytes,
+        st = file_read(op, file, IO_DATA, load.extent.offset, load.bytes,
                        (size_t)extent_whole(load.extent));
-        file_pool_release(v->t->world->files, &v->t->file);
+        file_pool_release(t->world->files, &t->file);
     }
     if (st == TAMIZ_OK) {
         struct slice payload;
         enum codec codec;
-        st = block_unseal(v->op, slice_of(load.bytes, (size_t)extent_whole(load.extent)),
-                          v->l->file_id, load.extent.offset, v->t->path, true, &payload, &codec);
+        st = block_unseal(op, slice_of(load.bytes, (size_t)extent_whole(load.extent)), l->file_id,
+                          load.extent.offset, t->path, true, &payload, &codec);
     }
     if (st < 0) {
-        block_load_abandon(v->t, &load);
+        block_load_abandon(t, &load);
         return st;
     }
-    TRY(block_load_end(v->op, v->t, v->l, &load, b));
+    TRY(block_load_end(op, t, l, &load, b));
 done:
     return st;
 }
@@ -170,7 +170,7 @@ static tamiz_status check_block(struct verifier *v, uint32_t block)
 {
     const struct extent e = index_extent(v->l->index, block);
     struct cached_block *b = NULL;
-    tamiz_status st = read_block(v, block, &b);
+    tamiz_status st = table_read_checked(v->op, v->t, v->l, block, &b);
     v->report->blocks++;
     v->seen.data_blocks++;
     v->seen.data_bytes += extent_whole(e);

@@ -14,8 +14,10 @@ static tamiz_status attach(struct op *op, const struct version *v, struct table_
         return op_fail_memory(op);
     t->table = table_new(op, world, path, t->number, t->file_id, t->file_size);
     mem_free_text(v->alloc, path);
-    if (t->table)
+    if (t->table) {
+        table_set_sequence(t->table, t->seq_min);
         return TAMIZ_OK;
+    }
     return op->status < 0 ? op->status : op_fail_memory(op);
 }
 

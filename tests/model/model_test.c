@@ -489,6 +489,56 @@ static void step_batch(struct run *r)
         check_now(r, first);
 }
 
+/* ---- tables from outside */
+
+/* A table of some keys in a row, or here and there; adds to the model what it has. */
+static void build_table(struct run *r, const char *path)
+{
+    const int from = any_written_key(r);
+    const int stride = one_in(r, 2) ? 1 : (int)(1 + below(r, 40));
+    int left = (int)(1 + below(r, 30));
+    tamiz_table_writer *w;
+    CHECK(tamiz_table_writer_open(path, &r->options, &w) == TAMIZ_OK, "no table writer", NO_KEY);
+    for (int i = from; i < r->model.count && left > 0; i += stride, left--) {
+        const struct slice key = model_key_at(&r->model, i);
+        struct model_version version = {.is_put = false};
+        tamiz_status st;
+        if (one_in(r, 4)) {
+            st = tamiz_table_writer_delete(w, key.data, key.size);
+        } else {
+            version = any_value(r);
+            model_value(version.seed, version.size, r->value);
+            st = tamiz_table_writer_put(w, key.data, key.size, r->value, version.size);
+        }
+        CHECK(st == TAMIZ_OK, "a table writer takes no more", key);
+        model_add(&r->model, i, version);
+    }
+    CHECK(tamiz_table_writer_finish(w, NULL, NULL) == TAMIZ_OK, "no table came of it", NO_KEY);
+}
+
+static const tamiz_env *run_env(const struct run *r)
+{
+    return r->env ? r->env : tamiz_env_posix();
+}
+
+/* One to three of them, which may overlap each other and anything else. */
+static void step_ingest(struct run *r)
+{
+    const tamiz_env *env = run_env(r);
+    char paths[3][128];
+    const char *list[3];
+    const size_t n = 1 + below(r, 3);
+    for (size_t i = 0; i < n; i++) {
+        (void)snprintf(paths[i], sizeof paths[i], "%s-in-%zu", r->path, i);
+        list[i] = paths[i];
+        build_table(r, paths[i]);
+    }
+    CHECK(tamiz_ingest(r->db, list, n) == TAMIZ_OK, "ingest failed", NO_KEY);
+    for (size_t i = 0; i < n; i++)
+        CHECK(env->ops->remove(env->ctx, paths[i]) == 0, "an ingested file is gone", NO_KEY);
+    check_now(r, any_written_key(r));
+}
+
 /* ---- snapshots */
 
 static void step_snapshot(struct run *r)
@@ -567,6 +617,21 @@ static void step_reopen(struct run *r)
     check_moment(r, NULL, r->model.seq);
 }
 
+/* The life goes on in a copy, which must be what the store was. */
+static void step_checkpoint(struct run *r)
+{
+    char copy[sizeof r->path];
+    (void)snprintf(copy, sizeof copy, "%s/store-%llu", r->directory, (unsigned long long)r->step);
+    CHECK(tamiz_checkpoint(r->db, copy) == TAMIZ_OK, "checkpoint failed", NO_KEY);
+    run_let_go(r);
+    CHECK(tamiz_close(r->db) == TAMIZ_OK, "close failed", NO_KEY);
+    if (!r->env)
+        CHECK(tamiz_destroy(r->path) == TAMIZ_OK, "destroy failed", NO_KEY);
+    memcpy(r->path, copy, sizeof copy);
+    run_open(r);
+    check_moment(r, NULL, r->model.seq);
+}
+
 static void step_compact(struct run *r)
 {
     struct slice a = any_key(r); /* which may stand where the next one will */
@@ -621,10 +686,11 @@ static const struct step {
     uint32_t weight; /* of 10,000 */
     void (*take)(struct run *r);
 } steps[] = {
-    {4000, step_put},          {1200, step_delete},      {300, step_batch}, {1800, step_read},
+    {3970, step_put},          {1200, step_delete},      {300, step_batch}, {1800, step_read},
     {600, step_read_stranger}, {150, step_multi_get},    {1200, step_walk}, {300, step_snapshot},
     {40, step_flush},          {40, step_compact_table}, {8, step_compact}, {6, step_reopen},
     {20, step_sync},           {320, step_background},   {6, step_verify},  {10, check_everything},
+    {26, step_ingest},         {4, step_checkpoint},
 };
 
 static void run_step(struct run *r)

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Repair: what can be read is there afterwards, deletes stay deleted, nothing is thrown away, and a
+ * crash at any moment of it loses nothing.
+ */
+#include "cases/kit.h"
+
+#include "table/format.h"
+
+enum { MEMBERS = 400 };
+
+static int model[MEMBERS]; /* value, 0: absent */
+static size_t finds;
+static char last_find[500];
+
+static void take_find(void *ctx, const char *text)
+{
+    (void)ctx;
+    finds++;
+    (void)snprintf(last_find, sizeof last_find, "%s", text);
+}
+
+static tamiz_status repair(tamiz_report *report)
+{
+    tamiz_options o = TAMIZ_OPTIONS_INIT;
+    o.env = env;
+    o.table = 4096;
+    *report = (tamiz_report)TAMIZ_REPORT_INIT;
+    report->find = take_find;
+    finds = 0;
+    return tamiz_repair("store", &o, report);
+}
+
+/* Several levels, overwritten and deleted keys in all of them, something in the log. */
+static void make_store(void)
+{
+    struct test_random r = {5};
+    memset(model, 0, sizeof model);
+    open_with(SMALL "size_ratio=2 table=4KiB");
+    for (int i = 1; i < 4000; i++) {
+        const int key = (int)test_random_below(&r, MEMBERS);
+        model[key] = test_random_below(&r, 3) ? i : 0;
+        if (model[key])
+            put(k(key), v(i, 40));
+        else
+            del(k(key));
+    }
+    put_synced(k(0), v(9999, 40));
+    model[0] = 9999;
+    close_it();
+    assert_true(count_files(FILE_TABLE) > 3);
+}
+
+/* How many keys differ from the model. */
+static int differing(void)
+{
+    int n = 0;
+    open_with(SMALL);
+    for (int i = 0; i < MEMBERS; i++) {
+        void *value = NULL;
+        size_t size = 0;
+        const tamiz_status st = tamiz_get(db, k(i), 9, &value, &size, NULL);
+        assert_true(st == TAMIZ_OK || st == TAMIZ_NOT_FOUND);
+        n += (st == TAMIZ_OK) != (model[i] != 0) ||
+             (st == TAMIZ_OK && (size != 40 || memcmp(value, v(model[i], 40), 40) != 0));
+        tamiz_free(value);
+    }
+    tamiz_report report = TAMIZ_REPORT_INIT;
+    OK(tamiz_verify(db, &report));
+    put("after", "1");
+    compact();
+    close_it();
+    return n;
+}
+
+static size_t count_lost(const char *suffix)
+{
+    return test_count_files(env, "store/lost", suffix);
+}
+
+static void add_name(void *ctx, const char *name)
+{
+    buf_printf(ctx, "%s\n", name);
+}
+
+static void a_store_without_damage_is_not_touched(void **state)
+{
+    (void)state;
+    struct buf before = buf_init(&alloc_libc), after = buf_init(&alloc_libc);
+    tamiz_report report;
+    make_store();
+    assert_int_equal(env->ops->list(env->ctx, "store", add_name, &before), 0);
+    const uint64_t changes = tamiz_env_sim_calls(sim, TAMIZ_SIM_WRITE);
+    OK(repair(&report));
+    assert_int_equal(report.damaged, 0);
+    assert_true(report.files > 3 && report.blocks > 10);
+    assert_int_equal(tamiz_env_sim_calls(sim, TAMIZ_SIM_WRITE), changes);
+    assert_int_equal(env->ops->list(env->ctx, "store", add_name, &after), 0);
+    assert_int_equal(before.size, after.size);
+    buf_free(&before);
+    buf_free(&after);
+    assert_int_equal(differing(), 0);
+}
+
+static void without_a_manifest_newer_values_win_and_deletes_stay(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 4; how++) {
+        tamiz_report report;
+        start_over();
+        make_store();
+        const size_t tables = count_files(FILE_TABLE);
+        char path[80];
+        (void)snprintf(path, sizeof path, "%s", path_of(FILE_MANIFEST, false));
+        struct buf bytes = file_get(path);
+        if (how == 0)
+            assert_int_equal(env->ops->remove(env->ctx, "store/CURRENT"), 0);
+        else if (how == 1)
+            assert_int_equal(env->ops->remove(env->ctx, path), 0);
+        else if (how == 2)
+            file_set("store/CURRENT", "nonsense", 8);
+        else {
+            bytes.data[bytes.size / 3] ^= 1;
+            file_set(path, bytes.data, bytes.size);
+        }
+        buf_free(&bytes);
+        assert_int_equal(try_open("threads=0"), TAMIZ_CORRUPTION);
+        OK(repair(&report));
+        assert_true(report.damaged >= 1);
+        assert_true(finds >= 1);
+        assert_int_equal(count_lost(".sst"), tables);
+        assert_int_equal(differing(), 0);
+        OK(repair(&report)); /* and now all is well */
+        assert_int_equal(report.damaged, 0);
+    }
+}
+
+static void damage_of_one_table_takes_no_other_with_it(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 4; how++) {
+        tamiz_report report;
+        char path[80];
+        start_over();
+        make_store();
+        open_with(SMALL "compaction=off table=4KiB");
+        compact(); /* one run: no older version of a lost key can show */
+        close_it();
+        (void)snprintf(path, sizeof path, "%s", path_of(FILE_TABLE, how & 1));
+        struct buf bytes = file_get(path);
+        if (how < 2)
+            bytes.data[TABLE_HEADER_SIZE + 100] ^= 1; /* its first block */
+        else if (how == 2)
+            bytes.data[bytes.size - 20] ^= 1; /* its footer: nothing of it can be read */
+        if (how < 3)
+            file_set(path, bytes.data, bytes.size);
+        else
+            assert_int_equal(env->ops->remove(env->ctx, path), 0);
+        buf_free(&bytes);
+        OK(repair(&report));
+        assert_int_equal(report.damaged, 1);
+        assert_non_null(strstr(last_find, strrchr(path, '/') + 1));
+        assert_true(report.lost_bytes > 0 || how == 3);
+        const int lost = differing();
+        print_message("how %d: %d of %d keys lost\n", how, lost, MEMBERS);
+        assert_true(lost > 0 && lost < (how < 2 ? 20 : MEMBERS / 2));
+        assert_true(count_lost(".sst") >= 1);
+    }
+}
+
+static void a_log_is_read_up_to_its_damage(void **state)
+{
+    (void)state;
+    tamiz_report report;
+    open_with("threads=0");
+    for (int i = 0; i < 100; i++)
+        put_synced(k(i), v(i, 40));
+    crash(TAMIZ_SIM_DROP, NULL, 0);
+    char path[80];
+    (void)snprintf(path, sizeof path, "%s", path_of(FILE_LOG, false));
+    struct buf bytes = file_get(path);
+    bytes.data[5000] ^= 1;
+    file_set(path, bytes.data, bytes.size);
+    buf_free(&bytes);
+    assert_int_equal(try_open("threads=0"), TAMIZ_CORRUPTION);
+    OK(repair(&report));
+    assert_int_equal(report.damaged, 1);
+    assert_non_null(strstr(last_find, ".log"));
+    assert_int_equal(count_lost(".log"), 1);
+    open_with("threads=0");
+    const size_t there = scan_count(NULL);
+    assert_true(there > 30 && there < 100);
+    for (int i = 0; i < (int)there; i++)
+        expect(k(i), v(i, 40));
+    put(k(0), "new");
+    expect(k(0), "new");
+}
+
+static uint64_t stop_call;
+static tamiz_env_sim *stopped;
+
+static void stop_here(void *ctx, uint64_t number, tamiz_sim_call kind, const char *name)
+{
+    (void)ctx, (void)kind, (void)name;
+    if (number == stop_call)
+        stopped = tamiz_env_sim_copy(sim);
+}
+
+static void a_crash_at_any_call_of_a_repair_loses_nothing(void **state)
+{
+    (void)state;
+    tamiz_report report;
+    make_store();
+    assert_int_equal(env->ops->remove(env->ctx, "store/CURRENT"), 0);
+    tamiz_env_sim *image = remember();
+    bool reached = true;
+    uint64_t crashes = 0;
+    for (stop_call = 1; reached; stop_call += test_long() ? 1 : 3) {
+        restore(image);
+        stopped = NULL;
+        tamiz_env_sim_on_call(sim, stop_here, NULL);
+        OK(repair(&report));
+        tamiz_env_sim *at_stop = stopped;
+        reached = at_stop != NULL;
+        for (uint64_t seed = 0; reached && seed < 2; seed++, crashes++) {
+            restore(at_stop);
+            crash(seed ? TAMIZ_SIM_REORDER : TAMIZ_SIM_KEEP, NULL, stop_call);
+            OK(repair(&report));
+            assert_int_equal(differing(), 0);
+        }
+        tamiz_env_sim_free(at_stop);
+    }
+    print_message("%llu crashes\n", (unsigned long long)crashes);
+    assert_true(crashes > 50);
+    tamiz_env_sim_free(image);
+}
+
+static void a_repair_that_fails_leaves_the_store_as_it_was(void **state)
+{
+    (void)state;
+    tamiz_report report;
+    make_store();
+    assert_int_equal(env->ops->remove(env->ctx, "store/CURRENT"), 0);
+    tamiz_env_sim *image = remember();
+    bool fired = true;
+    for (uint64_t nth = 1; fired; nth += test_long() ? 1 : 5) {
+        restore(image);
+        fault(TAMIZ_SIM_CHANGE, NULL, nth, ENOSPC, true);
+        const tamiz_status st = repair(&report);
+        fired = tamiz_env_sim_faults_acted(sim) > 0;
+        assert_true(st == TAMIZ_OK || fired);
+        tamiz_env_sim_clear(sim);
+        OK(repair(&report));
+        assert_int_equal(differing(), 0);
+    }
+    tamiz_env_sim_free(image);
+}
+
+static void wrong_calls_are_refused(void **state)
+{
+    (void)state;
+    tamiz_report report;
+    assert_true(repair(&report) != TAMIZ_OK);
+    open_with("threads=0");
+    assert_int_equal(repair(&report), TAMIZ_BUSY);
+    put("a", "1");
+    close_it();
+    report.struct_size = 3;
+    assert_int_equal(tamiz_repair("store", NULL, &report), TAMIZ_INVALID_ARGUMENT);
+    assert_int_equal(tamiz_repair("", NULL, NULL), TAMIZ_INVALID_ARGUMENT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(a_store_without_damage_is_not_touched),
+        CASE(without_a_manifest_newer_values_win_and_deletes_stay),
+        CASE(damage_of_one_table_takes_no_other_with_it),
+        CASE(a_log_is_read_up_to_its_damage),
+        CASE(a_crash_at_any_call_of_a_repair_loses_nothing),
+        CASE(a_repair_that_fails_leaves_the_store_as_it_was),
+        CASE(wrong_calls_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
