@@ -247,8 +247,11 @@ int lab_run(struct call *call, tamiz *db)
     struct lab lab = {.call = call};
     uint64_t count = 500000;
     (void)db;
+    if (strcmp(call->operands[0], "levels") == 0)
+        return lab_levels_run(call);
     if (strcmp(call->operands[0], "avoided-reads") != 0)
-        return misuse(call, "no experiment \"%s\"; there is avoided-reads", call->operands[0]);
+        return misuse(call, "no experiment \"%s\"; there are avoided-reads and levels",
+                      call->operands[0]);
     int status = lab_take(&lab, &count) ? lab_go(&lab, count) : EXIT_USAGE;
     if (status == EXIT_DONE)
         status = lab_tell(&lab);

@@ -67,5 +67,7 @@ void lab_avoided_show(struct text *out, const struct lab_row *r);
 void lab_estimate_show(struct text *out, const struct lab_row *r);
 /* Writes the page. An exit status. */
 int lab_report(const struct lab *lab);
+/* The experiment "levels": lab_levels.c. An exit status. */
+int lab_levels_run(struct call *call);
 
 #endif

@@ -352,6 +352,9 @@ typedef struct tamiz_stats {
         table_memory_bytes;  /* now: blocks cached; memtables; indexes and filters in memory */
     uint64_t filter_audits;  /* negatives that the audit really looked into (option audit) */
     uint64_t filter_denials; /* … and found wrong: such a filter is not asked any more     */
+    /* stall_us by what writers were slowed or stopped for: memtables that were not flushed yet,
+     * runs in level 0, bytes that waited to be merged. */
+    uint64_t stall_flush_us, stall_level0_us, stall_debt_us;
 } tamiz_stats;
 #ifdef __cplusplus
 #define TAMIZ_STATS_INIT tamiz_stats_init_value()

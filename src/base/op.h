@@ -55,6 +55,7 @@ struct level_counters {
 struct counters {
     counter gets, gets_found, memtable_hits;
     counter syncs, stalls, stall_us;
+    counter stall_flush_us, stall_level0_us, stall_debt_us; /* the same, by reason */
     counter flushes, flush_bytes_in, flush_bytes_out;
     counter compactions, compaction_bytes_in, compaction_bytes_out;
     counter followed_squares;              /* of the ledger: db/ledger.c */

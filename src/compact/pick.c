@@ -105,15 +105,34 @@ static bool is_grave(const struct pick_options *o, const struct table_meta *t)
     return t->tombstones >= TOMBSTONES_LEAST && is_mostly_dead(o, t);
 }
 
-/* Level 0 is emptied soon enough by itself. */
-static bool has_grave(const struct version *v, const struct pick_options *o, uint32_t level)
+/* Of one level. */
+static uint64_t grave_tombstones(const struct version *v, const struct pick_options *o,
+                                 uint32_t level)
 {
     const struct level_runs runs = level_runs_of(v, level);
-    for (uint32_t r = runs.from; level > 0 && r < runs.to; r++)
+    uint64_t sum = 0;
+    for (uint32_t r = runs.from; r < runs.to; r++)
         for (uint32_t i = 0; i < v->runs[r].count; i++)
             if (is_grave(o, v->runs[r].tables[i]))
-                return true;
-    return false;
+                sum += v->runs[r].tables[i]->tombstones;
+    return sum;
+}
+
+static uint64_t entries_below_level0(const struct version *v)
+{
+    uint64_t sum = 0;
+    for (uint32_t r = level_runs_of(v, 1).from; r < v->run_count; r++)
+        for (uint32_t i = 0; i < v->runs[r].count; i++)
+            sum += v->runs[r].tables[i]->entries;
+    return sum;
+}
+
+/* Level 0 is emptied by itself as long as more is written; so there it takes tombstones for a
+ * quarter of the store to start a merge for their sake. */
+static bool has_grave(const struct version *v, const struct pick_options *o, uint32_t level)
+{
+    const uint64_t tombstones = grave_tombstones(v, o, level);
+    return tombstones > 0 && (level > 0 || tombstones >= entries_below_level0(v) / 4);
 }
 
 double pick_score(const struct version *v, const struct pick_options *o, uint32_t level)
@@ -339,7 +358,8 @@ static tamiz_status plan_grave(struct plan *p, uint32_t r, uint32_t i)
 static tamiz_status plan_graves(struct plan *p)
 {
     tamiz_status st = TAMIZ_NOT_FOUND;
-    for (uint32_t r = level_runs_of(p->v, 1).from; r < p->v->run_count; r++)
+    const uint32_t first = has_grave(p->v, p->o, 0) ? 0 : level_runs_of(p->v, 1).from;
+    for (uint32_t r = first; r < p->v->run_count; r++)
         for (uint32_t i = 0; i < p->v->runs[r].count && st == TAMIZ_NOT_FOUND; i++)
             if (is_grave(p->o, p->v->runs[r].tables[i]))
                 st = plan_grave(p, r, i);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "compact/compact.h"
+#include "compact/monkey.h"
 #include "db/install.h"
 #include "db/snapshot.h"
 #include "db/write.h"
@@ -18,11 +19,15 @@ enum {
         1000, /* an idle thread looks up so often: for retries and files that were still read */
 };
 
-/* How tables of a level are written, as a number. */
+/* How tables of a level are written, as a number. Where filters differ by level, no two are equal:
+ * a table that sank unchanged would take the memory that its old level was meant to have. */
 static uint32_t recipe_of(const tamiz_options *o, int level)
 {
-    return o->compression[level] == TAMIZ_COMPRESSION_NONE ? 0
-                                                           : (uint32_t)o->compression_level[level];
+    const uint32_t codec =
+        o->compression[level] == TAMIZ_COMPRESSION_NONE ? 0 : (uint32_t)o->compression_level[level];
+    const uint32_t filter =
+        o->filter_memory == TAMIZ_FILTER_MONKEY ? (uint32_t)(level + 1) << 8 : 0;
+    return codec | filter;
 }
 
 struct pick_options pick_options_of(const struct store *s)
@@ -107,6 +112,23 @@ static struct compact_output output_of(struct store *s, uint32_t level, uint64_t
     return out;
 }
 
+/* The filters of what job `j` writes; NULL: of a flush of `keys`. */
+static tamiz_status choose_filter(struct op *op, struct tamiz *db, const struct job *j,
+                                  uint64_t keys, tamiz_filter_policy *filter)
+{
+    struct store *s = db->store;
+    *filter = s->options.filter;
+    if (s->options.filter_memory != TAMIZ_FILTER_MONKEY)
+        return TAMIZ_OK;
+    mutex_lock(&s->mutex);
+    struct version *v = atomic_load_explicit(&db->view, memory_order_relaxed)->version;
+    version_ref(v);
+    mutex_unlock(&s->mutex);
+    const tamiz_status st = monkey_policy(op, v, j, keys, &s->options.filter, filter);
+    version_unref(v);
+    return st;
+}
+
 static uint64_t next_run(struct store *s)
 {
     mutex_lock(&s->install_mutex);
@@ -168,7 +190,8 @@ tamiz_status flush_memtable(struct op *op, struct tamiz *db, struct mem_ref *m, 
     const struct compact_input in = {.source = source,
                                      .snapshots = (const uint64_t *)(const void *)snapshots.data,
                                      .snapshot_count = snapshots.size / sizeof(uint64_t)};
-    const struct compact_output out = output_of(s, 0, next_run(s), IO_DATA);
+    struct compact_output out = output_of(s, 0, next_run(s), IO_DATA);
+    TRY(choose_filter(op, db, NULL, memtable_count(m->memtable), &out.build.filter));
     TRY(compact_run(op, &in, &out, &tables));
     const uint64_t written = tables_bytes(&tables);
     TRY(install_tables(op, db, &tables, &none, m, keep_from));
@@ -233,10 +256,14 @@ static bool flush_one(struct store *s, struct op *op)
         return false;
     s->flushing = true;
     mutex_unlock(&s->mutex);
+    const uint64_t bytes = memtable_bytes(m->memtable), from = env_monotonic_ns(s->env);
     const tamiz_status st = flush_memtable(op, s->keyspace, m, keep_from);
+    const uint64_t took = env_monotonic_ns(s->env) - from;
     mem_ref_unref(s, m);
     mutex_lock(&s->mutex);
     s->flushing = false;
+    if (st == TAMIZ_OK)
+        s->pace.flush_rate = pace_learn(s->pace.flush_rate, bytes, took);
     if (st == TAMIZ_OK) {
         s->flush_error.status = TAMIZ_OK;
         s->flush_failures = 0;
@@ -334,7 +361,8 @@ tamiz_status db_merge(struct op *op, struct tamiz *db, struct version *base, str
                                      .bottom = j->bottom,
                                      .cancelled = cancelled,
                                      .cancel_ctx = s};
-    const struct compact_output out = output_of(s, j->output_level, run, IO_COMPACTION);
+    struct compact_output out = output_of(s, j->output_level, run, IO_COMPACTION);
+    TRY(choose_filter(op, db, j, 0, &out.build.filter));
     TRY(compact_run(op, &in, &out, &tables));
     const uint64_t bytes_out = tables_bytes(&tables);
     TRY(install_tables(op, db, &tables, &removed, NULL, 0));
@@ -404,6 +432,16 @@ static void job_end(struct store *s, struct version *base, struct job *j)
     mutex_lock(&s->mutex);
 }
 
+/* Bytes that a job takes from their level to the next: not those that they join. */
+static uint64_t bytes_leaving(const struct job *j)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < job_count(j); i++)
+        if (job_input(j, i)->level != j->output_level)
+            sum += job_input(j, i)->file_size;
+    return sum;
+}
+
 /* mutex held; given up during the work. */
 static bool merge_one(struct store *s, struct op *op)
 {
@@ -421,9 +459,13 @@ static bool merge_one(struct store *s, struct op *op)
         return false;
     }
     mutex_unlock(&s->mutex);
+    const uint64_t bytes = bytes_leaving(&j), from = env_monotonic_ns(s->env);
     st = db_merge(op, db, base, &j);
+    const uint64_t took = env_monotonic_ns(s->env) - from;
     mutex_lock(&s->mutex);
     merge_ended(s, op, st);
+    if (st == TAMIZ_OK && !j.move)
+        s->pace.merge_rate = pace_learn(s->pace.merge_rate, bytes, took);
     job_end(s, base, &j);
     return st == TAMIZ_OK;
 }

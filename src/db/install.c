@@ -103,6 +103,8 @@ tamiz_status install(struct op *op, struct tamiz *db, const struct version_edit 
     version = old;
     view_publish(db, view);
     view = NULL;
+    s->pace.since = UINT64_MAX; /* work it out anew */
+    condition_broadcast(&s->progress);
     obsolete_join(s, obsolete);
     obsolete = NULL;
     mutex_unlock(&s->mutex);

@@ -57,7 +57,6 @@ static tamiz_status any_touch(struct op *op, struct placed *tables, size_t n, bo
     for (size_t i = 0; i < n; i++)
         sorted[i] = &tables[i];
     qsort(sorted, n, sizeof(struct placed *), smallest_order);
-    *touch = false;
     for (size_t i = 1; i < n; i++)
         *touch |= slice_compare(sorted[i - 1]->largest, sorted[i]->smallest) >= 0;
     mem_free(op->alloc, sorted, n * sizeof(struct placed *));
@@ -76,7 +75,7 @@ static uint64_t run_to_join(const struct version *v, uint32_t level)
 tamiz_status place_tables(struct op *op, const struct version *v, const struct pick_options *o,
                           struct placed *tables, size_t n)
 {
-    bool touch;
+    bool touch = false;
     const tamiz_status st = any_touch(op, tables, n, &touch);
     if (st != TAMIZ_OK)
         return st;

@@ -110,6 +110,9 @@ static void fill_counters(tamiz_stats *out, const struct counters *c)
     out->compaction_bytes_out = counter_get(&c->compaction_bytes_out);
     out->stalls = counter_get(&c->stalls);
     out->stall_us = counter_get(&c->stall_us);
+    out->stall_flush_us = counter_get(&c->stall_flush_us);
+    out->stall_level0_us = counter_get(&c->stall_level0_us);
+    out->stall_debt_us = counter_get(&c->stall_debt_us);
     out->filter_audits = counter_get(&c->filter_audits);
     out->filter_denials = counter_get(&c->filter_denials);
     tamiz_io_stats *const io[IO_PURPOSES] = {
@@ -214,6 +217,9 @@ static const struct field store_fields[] = {
     WHOLE(compaction_bytes_out),
     WHOLE(stalls),
     WHOLE(stall_us),
+    WHOLE(stall_flush_us),
+    WHOLE(stall_level0_us),
+    WHOLE(stall_debt_us),
     WHOLE(cache_bytes),
     WHOLE(memtable_bytes),
     WHOLE(table_memory_bytes),

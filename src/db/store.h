@@ -15,6 +15,7 @@
 #ifndef TAMIZ_DB_STORE_H
 #define TAMIZ_DB_STORE_H
 
+#include "compact/pace.h"
 #include "compact/pick.h"
 #include "env/epoch.h"
 #include "env/thread.h"
@@ -31,8 +32,7 @@ struct ledger;
 struct store_log {
     uint64_t number;
     struct log_writer writer;
-    bool entry_synced; /* its name in the directory survives a power cut               */
-    uint64_t last_seq; /* highest sequence in it; 0: none                              */
+    uint64_t last_seq; /* highest sequence in it, or before it                              */
 };
 
 /* A standing background error: kept until the same work succeeds. */
@@ -49,6 +49,15 @@ enum {
 struct obsolete {
     struct table_meta *meta; /* one reference: ours */
     struct obsolete *next;
+};
+
+/* Writers held to what the background can take. */
+struct store_pace {
+    double ns_per_byte; /* now; 0: nobody is slowed */
+    enum pace_reason reason;
+    uint64_t since;                /* bytes written since that was worked out */
+    uint64_t next_ns;              /* monotonic: when the writes so far are paid for */
+    double flush_rate, merge_rate; /* measured, see pace.h */
 };
 
 struct store {
@@ -88,6 +97,7 @@ struct store {
     struct condition progress; /* a job ended, or the state of writing changed */
     struct condition work;     /* there may be a job */
     struct writer *first_writer, *last_writer;
+    struct store_pace pace;
     struct tamiz_snapshot *oldest_snapshot, *newest_snapshot;
     struct tamiz_iter *iters;
     struct counters ended; /* of closed iterators and ended jobs */

@@ -10,9 +10,13 @@ enum {
     GROUP_WRITERS = 64,
     LOG_ALLOCATE =
         1 << 20, /* reserved at a time, so that an append seldom changes the file's metadata */
-    WAIT_US = 100 * 1000, /* a waiting writer looks up so often, whatever is signalled */
-    SLOW_US_MAX = 1000,   /* the longest pause of one slowed write */
-    SEALED_MAX = 2,       /* memtables that wait for their flush before writers do */
+    WAIT_US = 100 * 1000,        /* a waiting writer looks up so often, whatever is signalled */
+    SEALED_MAX = 2,              /* memtables that wait for their flush before writers do */
+    PACE_EVERY = 64 << 10,       /* bytes after which the pace is worked out anew */
+    PACE_SLACK_NS = 1000 * 1000, /* owed time that is worth a pause */
+    PACE_PAUSE_NS = 50 * 1000 * 1000, /* the longest pause of one group */
+    DEBT_START = 4, /* times what level 1 may have: bytes to be merged that slow writers down, */
+    DEBT_STOP = 16, /* and that would stop them */
 };
 
 /* ---- logs ---- */
@@ -36,7 +40,7 @@ tamiz_status store_new_log(struct op *op, struct store *s, uint64_t first_seq)
         s->logs = grown;
         s->log_capacity = capacity;
     }
-    struct store_log fresh = {.number = store_next_file(s)};
+    struct store_log fresh = {.number = store_next_file(s), .last_seq = first_seq - 1};
     struct log_header header = {.kind = LOG_WAL,
                                 .number = fresh.number,
                                 .first = first_seq,
@@ -45,7 +49,14 @@ tamiz_status store_new_log(struct op *op, struct store *s, uint64_t first_seq)
     path = store_path(op, s, FILE_LOG, fresh.number);
     TRY(path ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
     TRY(log_create(op, s->env, &s->alloc, path, IO_LOG, &header, LOG_ALLOCATE, &fresh.writer));
-    s->logs[s->log_count++] = fresh;
+    /* Its name is durable before anything is in it: a log that is missing is never from a crash. */
+    st = env_sync_directory(op, s->env, s->directory);
+    if (st == TAMIZ_OK) {
+        s->logs[s->log_count++] = fresh;
+    } else {
+        (void)log_close(op, &fresh.writer);
+        (void)env_remove(op, s->env, path);
+    }
 done:
     mem_free_text(&s->alloc, path);
     return st;
@@ -56,7 +67,7 @@ done:
 static tamiz_status log_mark_end(struct op *op, struct store *s, struct store_log *log,
                                  uint64_t next_seq)
 {
-    if (log->writer.broken || log->last_seq + 1 == next_seq || log->writer.end == LOG_HEADER_SIZE)
+    if (log->writer.broken || log->last_seq + 1 == next_seq)
         return TAMIZ_OK;
     struct buf head = buf_init(&s->alloc);
     batch_head(&head, next_seq, 0);
@@ -87,43 +98,45 @@ tamiz_status store_sync_logs(struct op *op, struct store *s)
 {
     assert(mutex_held(&s->log_mutex));
     tamiz_status st = TAMIZ_OK;
-    bool names = false;
     for (size_t i = 0; i < s->log_count; i++) {
         struct store_log *log = &s->logs[i];
         if (log->writer.durable < log->writer.end)
             TRY(log_sync(op, &log->writer));
-        names |= !log->entry_synced;
     }
-    if (names)
-        TRY(env_sync_directory(op, s->env, s->directory));
-    for (size_t i = 0; i < s->log_count; i++)
-        s->logs[i].entry_synced = true;
     atomic_store_explicit(&s->last_sync_ns, env_monotonic_ns(s->env), memory_order_relaxed);
 done:
     return st;
 }
 
-void store_drop_logs(struct op *op, struct store *s, uint64_t keep_from)
+/* Takes the oldest log off the list where it is below `keep_from`. */
+static bool detach_log(struct store *s, uint64_t keep_from, struct store_log *log)
 {
     mutex_lock(&s->log_mutex);
-    size_t dropped = 0;
-    while (dropped + 1 < s->log_count && s->logs[dropped].number < keep_from) {
-        struct store_log *log = &s->logs[dropped++];
+    const bool found = s->log_count > 1 && s->logs[0].number < keep_from;
+    if (found) {
+        *log = s->logs[0];
+        s->log_count--;
+        memmove(s->logs, s->logs + 1, s->log_count * sizeof *s->logs);
+    }
+    mutex_unlock(&s->log_mutex);
+    return found;
+}
+
+/* Removing a large file takes the system a tenth of a second and more: no writer waits for it. */
+void store_drop_logs(struct op *op, struct store *s, uint64_t keep_from)
+{
+    struct store_log log;
+    while (detach_log(s, keep_from, &log)) {
         /* Its writes are in durable tables: what fails here costs a file that the next open
          * removes. */
-        (void)log_close(op, &log->writer);
+        (void)log_close(op, &log.writer);
         op_forgive(op);
-        char *path = store_path(op, s, FILE_LOG, log->number);
+        char *path = store_path(op, s, FILE_LOG, log.number);
         if (path)
             (void)env_remove(op, s->env, path);
         op_forgive(op);
         mem_free_text(&s->alloc, path);
     }
-    if (dropped) {
-        memmove(s->logs, s->logs + dropped, (s->log_count - dropped) * sizeof *s->logs);
-        s->log_count -= dropped;
-    }
-    mutex_unlock(&s->log_mutex);
 }
 
 /* ---- sealing ---- */
@@ -174,15 +187,39 @@ static uint32_t sealed_count(const struct view *v)
     return v->memtable_count - 1;
 }
 
+static void count_stall(struct op *op, enum pace_reason why, uint64_t us)
+{
+    counter *const by[PACE_REASONS] = {[PACE_FLUSH] = &op->count->stall_flush_us,
+                                       [PACE_LEVEL0] = &op->count->stall_level0_us,
+                                       [PACE_DEBT] = &op->count->stall_debt_us};
+    counter_add(&op->count->stalls, 1);
+    counter_add(&op->count->stall_us, us);
+    if (by[why])
+        counter_add(by[why], us);
+}
+
+static const char *const stall_words[PACE_REASONS] = {
+    [PACE_FREE] = "",
+    [PACE_FLUSH] = "memtables are not flushed yet",
+    [PACE_LEVEL0] = "level 0 has too many runs",
+    [PACE_DEBT] = "too much waits to be merged",
+};
+
+static tamiz_status refuse_waiting(struct op *op, const struct store *s, enum pace_reason why)
+{
+    return op_fail(op, TAMIZ_BUSY, "%s: a write would have to wait: %s", s->directory,
+                   stall_words[why]);
+}
+
 /* Waits for the background, or does its work; counts the stall. mutex held. TAMIZ_BUSY with
  * no_wait. */
 static tamiz_status wait_for_background(struct op *op, struct store *s, const struct writer *w,
-                                        const char *why)
+                                        enum pace_reason why)
 {
     if (w->no_wait)
-        return op_fail(op, TAMIZ_BUSY, "%s: a write would have to wait: %s", s->directory, why);
+        return refuse_waiting(op, s, why);
     const uint64_t from = env_monotonic_ns(s->env);
-    store_event(s, TAMIZ_EVENT_STALL, "writers wait: %s", why);
+    store_event(s, TAMIZ_EVENT_STALL, "writers wait: %s", stall_words[why]);
     if (s->options.threads == 0) {
         mutex_unlock(&s->mutex);
         const bool did = background_step(s);
@@ -193,26 +230,8 @@ static tamiz_status wait_for_background(struct op *op, struct store *s, const st
         condition_broadcast(&s->work);
         (void)condition_wait_us(&s->progress, &s->mutex, WAIT_US);
     }
-    counter_add(&op->count->stalls, 1);
-    counter_add(&op->count->stall_us, (env_monotonic_ns(s->env) - from) / 1000);
+    count_stall(op, why, (env_monotonic_ns(s->env) - from) / 1000);
     return TAMIZ_OK;
-}
-
-/* Level 0 grows faster than it is merged: each write pauses in proportion to how near the stop is.
- * mutex held. */
-static void slow_down(struct op *op, struct store *s, uint32_t runs)
-{
-    const uint32_t start =
-        s->options.level0_runs + (s->options.level0_stop - s->options.level0_runs) / 2;
-    if (runs < start || s->options.threads == 0)
-        return;
-    const uint64_t us =
-        (uint64_t)SLOW_US_MAX * (runs - start + 1) / (s->options.level0_stop - start + 1);
-    mutex_unlock(&s->mutex);
-    env_sleep_us(s->env, us);
-    mutex_lock(&s->mutex);
-    counter_add(&op->count->stalls, 1);
-    counter_add(&op->count->stall_us, us);
 }
 
 static tamiz_status refuse_writing(struct op *op, const struct store *s)
@@ -229,13 +248,94 @@ static tamiz_status refuse_writing(struct op *op, const struct store *s)
     return TAMIZ_OK;
 }
 
-/* Whether level 0 is at its limit while something can bring it down: nobody waits for a merge that
- * will not come. */
+/* Whether merges go on: nobody waits for one that will not come. */
+static bool merges_come(const struct store *s)
+{
+    return s->options.compaction != TAMIZ_COMPACTION_OFF && s->paused == 0 &&
+           (s->merge_error.status == TAMIZ_OK || s->merging > 0);
+}
+
 static bool level0_full(const struct store *s, const struct view *v)
 {
-    return s->options.compaction != TAMIZ_COMPACTION_OFF &&
-           v->version->level_runs[0] >= s->options.level0_stop && s->paused == 0 &&
-           (s->merge_error.status == TAMIZ_OK || s->merging > 0);
+    return v->version->level_runs[0] >= s->options.level0_stop && merges_come(s);
+}
+
+/* ---- pace ---- */
+
+/* mutex held. */
+static void work_out_pace(struct store *s, const struct view *v)
+{
+    const struct pick_options o = pick_options_of(s);
+    struct pace_state p = {.memtable_bytes = s->options.memtable,
+                           .sealed_most = SEALED_MAX,
+                           .flush_rate = s->pace.flush_rate,
+                           .merge_rate = s->pace.merge_rate};
+    for (uint32_t i = 0; i < v->memtable_count; i++)
+        p.unflushed += memtable_bytes(v->memtables[i]->memtable);
+    if (merges_come(s)) {
+        p.runs = v->version->level_runs[0];
+        p.runs_start = s->options.level0_runs;
+        p.runs_stop = s->options.level0_stop;
+        p.debt = pick_debt(v->version, &o);
+        p.debt_start = pick_level_limit(&o, 1) * DEBT_START;
+        p.debt_stop = pick_level_limit(&o, 1) * DEBT_STOP;
+    }
+    const bool was = s->pace.ns_per_byte > 0;
+    s->pace.ns_per_byte = pace_ns_per_byte(&p, &s->pace.reason);
+    s->pace.since = 0;
+    if (s->pace.ns_per_byte > 0 && !was)
+        store_event(s, TAMIZ_EVENT_STALL, "writers are slowed to %.0f MB/s: %s",
+                    1e3 / s->pace.ns_per_byte, stall_words[s->pace.reason]);
+}
+
+/* Pauses until what was written so far is paid for, or the background got on. mutex held, given up
+ * in between. */
+static void pause_writer(struct op *op, struct writer *w, uint64_t from)
+{
+    struct store *s = w->db->store;
+    const enum pace_reason why = s->pace.reason;
+    const uint64_t owed = s->pace.next_ns - from;
+    const uint64_t until = from + (owed < PACE_PAUSE_NS ? owed : PACE_PAUSE_NS);
+    uint64_t now = from;
+    while (now < until && s->pace.ns_per_byte > 0 &&
+           !atomic_load_explicit(&s->closing, memory_order_relaxed)) {
+        (void)condition_wait_us(&s->progress, &s->mutex, (until - now) / 1000 + 1);
+        now = env_monotonic_ns(s->env);
+        if (s->pace.since >= PACE_EVERY)
+            work_out_pace(s, atomic_load_explicit(&w->db->view, memory_order_relaxed));
+    }
+    count_stall(op, why, (now - from) / 1000);
+    if (s->pace.next_ns > until || s->pace.ns_per_byte <= 0)
+        s->pace.next_ns = now; /* the rest is forgiven */
+}
+
+/* Holds writers to what the background can take. Leader only; mutex held. */
+static tamiz_status keep_pace(struct op *op, struct writer *w)
+{
+    struct store *s = w->db->store;
+    if (s->options.threads == 0)
+        return TAMIZ_OK; /* the work is done in this very thread */
+    if (s->pace.since >= PACE_EVERY)
+        work_out_pace(s, atomic_load_explicit(&w->db->view, memory_order_relaxed));
+    if (s->pace.ns_per_byte <= 0)
+        return TAMIZ_OK;
+    const uint64_t now = env_monotonic_ns(s->env);
+    if (s->pace.next_ns < now)
+        s->pace.next_ns = now;
+    if (s->pace.next_ns - now < PACE_SLACK_NS)
+        return TAMIZ_OK;
+    if (w->no_wait)
+        return refuse_waiting(op, s, s->pace.reason);
+    pause_writer(op, w, now);
+    return TAMIZ_OK;
+}
+
+/* The group's bytes onto the bill. mutex held. */
+static void pace_charge(struct store *s, uint64_t bytes)
+{
+    s->pace.next_ns += (uint64_t)((double)bytes * s->pace.ns_per_byte);
+    if (s->pace.since < PACE_EVERY)
+        s->pace.since += bytes;
 }
 
 /* Too many sealed memtables, or one whose log lost a sync: acknowledged writes are then nowhere but
@@ -252,7 +352,7 @@ static tamiz_status wait_for_flush(struct op *op, struct store *s, const struct 
 {
     if (s->flush_error.status != TAMIZ_OK && s->flush_failures > 0 && s->options.threads != 0)
         return op_fail(op, s->flush_error.status, "%s", s->flush_error.text);
-    const tamiz_status st = wait_for_background(op, s, w, "memtables are not flushed yet");
+    const tamiz_status st = wait_for_background(op, s, w, PACE_FLUSH);
     if (st == TAMIZ_OK && s->options.threads == 0 && s->flush_error.status != TAMIZ_OK)
         return op_fail(op, s->flush_error.status, "%s", s->flush_error.text);
     return st;
@@ -262,22 +362,17 @@ static tamiz_status wait_for_flush(struct op *op, struct store *s, const struct 
 static tamiz_status make_room(struct op *op, struct writer *w)
 {
     struct store *s = w->db->store;
-    bool slowed = false;
     bool seal = w->seal;
+    const bool writes = w->single || w->batch;
+    const tamiz_status paced = writes ? keep_pace(op, w) : TAMIZ_OK;
+    if (paced != TAMIZ_OK)
+        return paced;
     for (;;) {
         const tamiz_status st = refuse_writing(op, s);
         if (st != TAMIZ_OK)
             return st;
         const struct view *v = atomic_load_explicit(&w->db->view, memory_order_relaxed);
         const struct memtable *active = v->memtables[0]->memtable;
-        if (!slowed) {
-            slowed = true;
-            if (v->version->level_runs[0] > s->options.level0_runs && level0_full(s, v) == false &&
-                s->options.compaction != TAMIZ_COMPACTION_OFF) {
-                slow_down(op, s, v->version->level_runs[0]);
-                continue;
-            }
-        }
         const bool full = memtable_bytes(active) >= s->options.memtable || s->moving_on;
         const bool sealing = full || (seal && memtable_count(active) > 0);
         if (waits_for_flush(s, v, sealing)) {
@@ -287,7 +382,7 @@ static tamiz_status make_room(struct op *op, struct writer *w)
         } else if (!sealing) {
             return TAMIZ_OK;
         } else if (level0_full(s, v)) {
-            const tamiz_status waited = wait_for_background(op, s, w, "level 0 has too many runs");
+            const tamiz_status waited = wait_for_background(op, s, w, PACE_LEVEL0);
             if (waited != TAMIZ_OK)
                 return waited;
         } else {
@@ -306,6 +401,7 @@ struct group {
     struct writer *last;
     size_t writers;
     uint64_t writes;
+    uint64_t bytes;
     bool sync;
     uint64_t log_end, log_seq; /* of the log before this group's record; 0: it has none */
 };
@@ -325,11 +421,12 @@ static struct group collect(struct writer *leader)
 {
     struct group g = {
         .last = leader, .writers = 1, .writes = writer_count(leader), .sync = leader->sync};
-    size_t bytes = writer_bytes(leader);
+    g.bytes = writer_bytes(leader);
     for (struct writer *w = leader->next; w && g.writers < GROUP_WRITERS; w = w->next) {
-        bytes += writer_bytes(w);
-        if (bytes > GROUP_BYTES || w->no_log != leader->no_log || w->seal || w->work)
+        if (g.bytes + writer_bytes(w) > GROUP_BYTES || w->no_log != leader->no_log || w->seal ||
+            w->work)
             break;
+        g.bytes += writer_bytes(w);
         g.last = w;
         g.writers++;
         g.writes += writer_count(w);
@@ -594,6 +691,7 @@ tamiz_status db_write(struct op *op, struct writer *w)
             mutex_lock(&s->mutex);
         } else if (st == TAMIZ_OK) {
             g = collect(w);
+            pace_charge(s, g.bytes);
             g.memtable =
                 atomic_load_explicit(&w->db->view, memory_order_relaxed)->memtables[0]->memtable;
             mutex_unlock(&s->mutex);

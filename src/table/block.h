@@ -54,12 +54,12 @@ tamiz_status block_builder_finish(struct op *op, struct block_builder *b, struct
  * tags are compared in whole strides. block_open checks header and the room of the arrays once;
  * each entry is checked when it is decoded: it must end exactly where the next one begins. */
 struct block {
-    struct slice payload;
     uint32_t count;
     uint32_t width;
     const uint8_t *tags;
     const uint8_t *offsets;
     struct slice entries;
+    const uint32_t *ranks; /* NULL: none; see below */
 };
 
 struct block_entry {
@@ -80,6 +80,22 @@ int block_entry_compare(const struct block_entry *e,
  * TAMIZ_CORRUPTION without words. */
 tamiz_status block_find(const struct block *b, const struct lookup *lookup, uint64_t *stamp,
                         struct slice *value);
+
+/*
+ * Ranks, for ordered search: of each entry the four bytes behind what all keys of the block begin
+ * with. Made in memory when a block is to stay there: halving over the entries themselves costs a
+ * cache miss a step, the ranks of an ordinary block are three lines that come together.
+ *
+ *     skip u32 | the skipped bytes, padded to whole words | count × rank, as a number | padding
+ */
+/* Bytes they take; 0: they would not pay, or the block is damaged. */
+size_t block_ranks_size(const struct block *b);
+/* Into so many bytes, 16-byte aligned, which the block then borrows. */
+void block_ranks_fill(struct block *b, uint32_t *ranks);
+/* Starts fetching what a search for any key touches first, */
+void block_fetch_ranks(const struct block *b);
+/* … and, with that in the cache, the entry that the search for this one will look at. */
+void block_fetch_near(const struct block *b, struct slice key);
 
 /* Index of the first entry that is not before (key, stamp) in version order: 0..count. UINT32_MAX:
  * a damaged entry. */

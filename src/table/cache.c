@@ -57,9 +57,24 @@ struct cached_block *cached_block_new(struct cache *c, size_t size)
     return b;
 }
 
+/* What stays is searched in order again and again. */
+static void block_rank(struct cached_block *b)
+{
+    const size_t size = b->block.ranks ? 0 : block_ranks_size(&b->block);
+    uint32_t *ranks = size ? heap_take(b->cache->heap, size) : NULL;
+    if (!ranks)
+        return; /* it is searched without */
+    block_ranks_fill(&b->block, ranks);
+    if (b->block.ranks)
+        b->whole += heap_whole(size);
+    else
+        heap_give(b->cache->heap, ranks);
+}
+
 static void block_free(struct cached_block *b)
 {
     struct cache *c = b->cache;
+    heap_give(c->heap, (void *)(uintptr_t)b->block.ranks);
     if (b->charged)
         atomic_fetch_sub(&c->bytes, b->whole);
     heap_give(c->heap, b);
@@ -196,6 +211,7 @@ static bool is_empty(cache_place *place)
 
 void cache_insert(struct cache *c, cache_place *place, struct cached_block *b)
 {
+    block_rank(b);
     if (b->whole > c->capacity)
         return;
     mutex_lock(&c->mutex);
@@ -225,6 +241,11 @@ void cache_drop(struct cache *c, cache_place *places, size_t n)
         mutex_unlock(&c->mutex);
         cached_block_unpin(b);
     }
+}
+
+bool cache_has_room(const struct cache *c, size_t size)
+{
+    return c->capacity - c->capacity / 8 >= atomic_load(&c->bytes) + size;
 }
 
 size_t cache_bytes(const struct cache *c)

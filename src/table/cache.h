@@ -59,6 +59,8 @@ struct heap *cache_heap(const struct cache *c);
 /* What unpacks the blocks it keeps. */
 struct codec_pool *cache_codec(struct cache *c);
 size_t cache_bytes(const struct cache *c);
+/* Can a block of `size` bytes come in without another having to leave? */
+bool cache_has_room(const struct cache *c, size_t size);
 size_t cache_capacity(const struct cache *c);
 
 /* A block that owns room for `size` payload bytes and BLOCK_SLACK behind them (zeroed), pinned once

@@ -225,13 +225,13 @@ static inline void fetch_beside(const void *beside, size_t node)
     __builtin_prefetch(at + 64);
 }
 
-static size_t rank_portable(const struct index *index, int64_t x, const void *beside)
+/* The node of the lowest layer that x belongs to. */
+static size_t node_portable(const struct index *index, int64_t x)
 {
     size_t node = 0;
     for (size_t layer = index->layers - 1; layer > 0; layer--)
         node = node * CHILDREN + node_below(&index->tree[index->layer_at[layer] + node * NODE], x);
-    fetch_beside(beside, node);
-    return node * NODE + node_below(&index->tree[node * NODE], x);
+    return node;
 }
 
 #if defined(__x86_64__)
@@ -248,13 +248,19 @@ __attribute__((target("avx2"))) static inline unsigned node_below_avx2(const int
     return (unsigned)-(_mm_cvtsi128_si32(two) + _mm_extract_epi32(two, 2));
 }
 
-__attribute__((target("avx2"))) static size_t rank_avx2(const struct index *index, int64_t x,
-                                                        const void *beside)
+__attribute__((target("avx2"))) static size_t node_avx2(const struct index *index, int64_t x)
 {
     size_t node = 0;
     for (size_t layer = index->layers - 1; layer > 0; layer--)
         node = node * CHILDREN +
                node_below_avx2(&index->tree[index->layer_at[layer] + node * NODE], x);
+    return node;
+}
+
+__attribute__((target("avx2"))) static size_t rank_avx2(const struct index *index, int64_t x,
+                                                        const void *beside)
+{
+    const size_t node = node_avx2(index, x);
     fetch_beside(beside, node);
     return node * NODE + node_below_avx2(&index->tree[node * NODE], x);
 }
@@ -267,7 +273,9 @@ static size_t tree_rank(const struct index *index, int64_t x, const void *beside
     if (index->avx2)
         return rank_avx2(index, x, beside);
 #endif
-    return rank_portable(index, x, beside);
+    const size_t node = node_portable(index, x);
+    fetch_beside(beside, node);
+    return node * NODE + node_below(&index->tree[node * NODE], x);
 }
 
 /* Among fences from `from` on whose integer equals x: the first not below `rest`, else the first
@@ -304,6 +312,25 @@ uint32_t index_find_beside(const struct index *index, struct slice key, const vo
         return index->count;
     const uint32_t i = (uint32_t)rank;
     return index->tree[i] == x ? settle_ties(index, i, x, behind(key, prefix.size)) : i;
+}
+
+void index_fetch(const struct index *index, struct slice key, const void *beside)
+{
+    const struct slice prefix = slice_of(index->prefix, index->prefix_size);
+    if (index->count == 0 || !slice_has_prefix(key, prefix))
+        return;
+    const int64_t x = flipped(slice_prefix8(key, prefix.size));
+    size_t node;
+#if defined(__x86_64__)
+    node = index->avx2 ? node_avx2(index, x) : node_portable(index, x);
+#else
+    node = node_portable(index, x);
+#endif
+    if (node * NODE >= index->count)
+        return;
+    __builtin_prefetch(&index->tree[node * NODE]);
+    __builtin_prefetch(&index->tree[node * NODE + NODE / 2]);
+    fetch_beside(beside, node);
 }
 
 uint32_t index_find(const struct index *index, struct slice key)

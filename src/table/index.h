@@ -51,6 +51,8 @@ uint32_t index_find(const struct index *index, struct slice key);
 /* The same, while the answer's entry in `beside`, an array of one pointer a block, is fetched:
  * which node of 16 it is in is known one cache miss before which entry. */
 uint32_t index_find_beside(const struct index *index, struct slice key, const void *beside);
+/* Starts fetching what index_find_beside will wait for. */
+void index_fetch(const struct index *index, struct slice key, const void *beside);
 struct extent index_extent(const struct index *index, uint32_t block);
 uint64_t index_raw_size(const struct index *index, uint32_t block);
 /* The fence of `block` behind what all begin with, which is put into *prefix. Borrowed. */

@@ -3,13 +3,19 @@
 
 #include "base/buf.h"
 
-/* How a source stands in the heap: the first eight bytes of its key decide most comparisons without
- * a look at the key. */
+/* How a source stands in the heap: the first sixteen bytes of its key decide most comparisons
+ * without a look at the key. */
 struct runner {
-    uint64_t key8;
+    uint64_t first8, next8;
     struct iter *it;
     uint32_t number; /* among the sources: decides where two show the same version */
 };
+
+static inline struct runner runner_of(struct iter *it, uint32_t number)
+{
+    const uint64_t next8 = it->key.size > 8 ? slice_prefix8(it->key, 8) : 0;
+    return (struct runner){slice_prefix8(it->key, 0), next8, it, number};
+}
 
 struct merge {
     struct iter base;
@@ -31,8 +37,10 @@ static struct merge *merge_of(struct iter *it)
 /* Does a come before b in the direction of walking? */
 static bool leads(const struct merge *m, const struct runner *a, const struct runner *b)
 {
-    if (a->key8 != b->key8)
-        return (a->key8 < b->key8) != m->backward;
+    if (a->first8 != b->first8)
+        return (a->first8 < b->first8) != m->backward;
+    if (a->next8 != b->next8)
+        return (a->next8 < b->next8) != m->backward;
     int order = version_compare(a->it->key, a->it->stamp, b->it->key, b->it->stamp);
     if (order == 0)
         order = (a->number > b->number) - (a->number < b->number);
@@ -84,7 +92,7 @@ static void build(struct merge *m, bool backward)
             return;
         }
         if (it->valid)
-            m->heap[m->alive++] = (struct runner){slice_prefix8(it->key, 0), it, (uint32_t)i};
+            m->heap[m->alive++] = runner_of(it, (uint32_t)i);
     }
     for (size_t i = m->alive / 2; i-- > 0;)
         sift_down(m, i);
@@ -100,7 +108,7 @@ static void moved(struct merge *m)
         return;
     }
     if (it->valid)
-        m->heap[0].key8 = slice_prefix8(it->key, 0);
+        m->heap[0] = runner_of(it, m->heap[0].number);
     else
         m->heap[0] = m->heap[--m->alive];
     if (m->alive)
@@ -197,11 +205,20 @@ static bool keep_target(struct merge *m, struct slice key)
     return !m->target.failed;
 }
 
+/* A seek waits for memory some four times over; all sources do it at the same time. */
+static void approach_all(struct merge *m, uint64_t stamp)
+{
+    for (unsigned step = 0; step < ITER_STEPS; step++)
+        for (size_t i = 0; i < m->n; i++)
+            iter_approach(m->sources[i], buf_slice(&m->target), stamp, step);
+}
+
 static void merge_seek(struct iter *it, struct slice key, uint64_t stamp)
 {
     struct merge *m = merge_of(it);
     if (!keep_target(m, key))
         return;
+    approach_all(m, stamp);
     for (size_t i = 0; i < m->n; i++)
         iter_seek(m->sources[i], buf_slice(&m->target), stamp);
     build(m, false);
@@ -228,9 +245,9 @@ static void merge_close(struct iter *it)
     mem_free(m->alloc, m, sizeof *m);
 }
 
-static const struct iter_ops merge_ops = {merge_seek_first,  merge_seek_last, merge_seek,
-                                          merge_seek_before, merge_next,      merge_prev,
-                                          merge_close};
+static const struct iter_ops merge_ops = {
+    merge_seek_first, merge_seek_last, merge_seek,  merge_seek_before,
+    merge_next,       merge_prev,      merge_close, NULL};
 
 struct iter *merge_iter(struct op *op, struct iter **sources, size_t n)
 {

@@ -164,6 +164,8 @@ tamiz_status table_get_end(struct op *op, struct table_wait *wait, uint64_t *sta
  * longer fills the cache once it has gone over TABLE_LONG_SCAN blocks. */
 enum { TABLE_READ_AHEAD = 256 << 10, TABLE_LONG_SCAN = 64 };
 struct iter *table_iter(struct op *op, struct table *t, const struct table_read *how);
+/* The same iterator over another table, invalid until a seek; on failure it is over the old one. */
+tamiz_status table_iter_move(struct iter *it, struct table *t);
 
 /* What can still be read of a damaged table, which outlives it: forwards only (iter_seek_first,
  * iter_next). A block that can't be read, and an entry that is out of order, is told to `report`

@@ -22,7 +22,9 @@ struct table_iter {
     struct cached_block *held; /* pinned; NULL: none */
     uint32_t block;            /* which one that is */
     uint32_t entry;
-    struct buf key; /* where an entry's key stands in two parts */
+    uint32_t near;   /* the block that a seek that is approached goes to */
+    bool approached; /* near is known */
+    struct buf key;  /* where an entry's key stands in two parts */
 
     uint32_t sequential; /* blocks in a row that were not in the cache, up to the held one */
     uint32_t walked;     /* blocks in a row, forwards */
@@ -163,7 +165,9 @@ static tamiz_status from_device(struct table_iter *it, uint32_t block, struct ca
         table_step(it->base.op, t, &it->how, TAMIZ_STEP_BLOCK_DEVICE,
                    (struct step_about){block, extent_whole(load.extent), "", nanoseconds});
     TRY(block_load_end(it->base.op, t, it->loaded, &load, b));
-    if (it->how.fill_cache && !compacting(it) && it->walked < TABLE_LONG_SCAN)
+    const bool welcome =
+        it->walked < TABLE_LONG_SCAN || cache_has_room(t->world->cache, (*b)->whole);
+    if (it->how.fill_cache && !compacting(it) && welcome)
         cache_insert(t->world->cache, &it->loaded->places[block], *b);
 done:
     return st;
@@ -317,10 +321,45 @@ static bool find(struct table_iter *it, struct slice key, uint64_t stamp, uint32
     return held && it->held;
 }
 
+/* The block is in the cache, or held already: held now. */
+static bool hold_near(struct table_iter *it, uint32_t block)
+{
+    const bool here = (it->held && it->block == block) ||
+                      atomic_load_explicit(&it->loaded->places[block], memory_order_relaxed);
+    return here && hold(it, block);
+}
+
+static void iter_approach_key(struct iter *base, struct slice key, uint64_t stamp, unsigned step)
+{
+    struct table_iter *it = self(base);
+    struct table_loaded *l = it->loaded;
+    (void)stamp;
+    switch (step) {
+    case 0:
+        it->approached = false;
+        index_fetch(l->index, key, l->places);
+        break;
+    case 1:
+        it->near = index_find(l->index, key);
+        it->approached = it->near < index_count(l->index);
+        if (it->approached) /* only the address is used: the block may be gone by now */
+            __builtin_prefetch(atomic_load_explicit(&l->places[it->near], memory_order_relaxed), 1);
+        break;
+    case 2:
+        if (it->approached && hold_near(it, it->near))
+            block_fetch_ranks(&it->held->block);
+        break;
+    default:
+        if (it->approached && it->held && it->block == it->near)
+            block_fetch_near(&it->held->block, key);
+    }
+}
+
 static void iter_find(struct iter *base, struct slice key, uint64_t stamp)
 {
     struct table_iter *it = self(base);
-    const uint32_t block = index_find(it->loaded->index, key);
+    const uint32_t block = it->approached ? it->near : index_find(it->loaded->index, key);
+    it->approached = false;
     base->status = TAMIZ_OK;
     if (block == index_count(it->loaded->index)) {
         let_go(it);
@@ -387,8 +426,24 @@ static void iter_done(struct iter *base)
     mem_free(alloc, it, sizeof *it);
 }
 
-static const struct iter_ops table_iter_ops = {iter_first,   iter_last, iter_find, iter_find_before,
-                                               iter_forward, iter_back, iter_done};
+static const struct iter_ops table_iter_ops = {iter_first,       iter_last,        iter_find,
+                                               iter_find_before, iter_forward,     iter_back,
+                                               iter_done,        iter_approach_key};
+
+tamiz_status table_iter_move(struct iter *base, struct table *t)
+{
+    struct table_iter *it = self(base);
+    const tamiz_status st = table_load(base->op, t);
+    let_go(it);
+    it->ahead.size = 0;
+    it->approached = false;
+    base->status = st;
+    if (st != TAMIZ_OK)
+        return st;
+    it->table = t;
+    it->loaded = table_loaded_of(t);
+    return st;
+}
 
 struct iter *table_iter(struct op *op, struct table *t, const struct table_read *how)
 {

@@ -11,6 +11,8 @@ struct run_iter {
     struct table_read how;
     struct iter *table; /* over tables[index]; NULL: none open */
     uint32_t index;
+    uint32_t near;   /* the table that a seek that is approached goes to */
+    bool approached; /* near is known */
 };
 
 static struct run_iter *run_iter_of(struct iter *it)
@@ -37,14 +39,17 @@ static void show(struct run_iter *r)
 /* false: it can't be opened, which our status then says. */
 static bool open_table(struct run_iter *r, uint32_t index)
 {
-    if (r->table && r->index == index)
-        return true;
-    iter_close(r->table);
-    r->index = index;
-    r->table = table_iter(r->it.op, r->run->tables[index]->table, &r->how);
-    if (!r->table)
+    struct table *table = r->run->tables[index]->table;
+    bool done = r->table && r->index == index;
+    if (!done && r->table)
+        done = table_iter_move(r->table, table) == TAMIZ_OK;
+    else if (!done)
+        done = (r->table = table_iter(r->it.op, table, &r->how)) != NULL;
+    if (done)
+        r->index = index;
+    else
         lose(r, r->it.op->status < 0 ? r->it.op->status : TAMIZ_OUT_OF_MEMORY);
-    return r->table != NULL;
+    return done;
 }
 
 /* Where the open table has nothing more, on to the first version of the next that has one. */
@@ -88,10 +93,26 @@ static void run_seek_last(struct iter *it)
     show_backward(r);
 }
 
+/* The table of the run is found first, then it is the table's affair. */
+static void run_approach(struct iter *it, struct slice key, uint64_t stamp, unsigned step)
+{
+    struct run_iter *r = run_iter_of(it);
+    if (step == 0) {
+        r->near = run_lower_bound(r->run, key, run_word(r->run, key));
+        r->approached = true;
+        if (r->near < r->run->count && !open_table(r, r->near))
+            r->approached = false;
+    }
+    if (r->approached && r->near < r->run->count)
+        iter_approach(r->table, key, stamp, step);
+}
+
 static void run_seek(struct iter *it, struct slice key, uint64_t stamp)
 {
     struct run_iter *r = run_iter_of(it);
-    const uint32_t index = run_lower_bound(r->run, key, run_word(r->run, key));
+    const uint32_t index =
+        r->approached ? r->near : run_lower_bound(r->run, key, run_word(r->run, key));
+    r->approached = false;
     lose(r, TAMIZ_OK);
     if (index == r->run->count || !open_table(r, index))
         return;
@@ -137,7 +158,8 @@ static void run_close(struct iter *it)
 }
 
 static const struct iter_ops run_ops = {
-    run_seek_first, run_seek_last, run_seek, run_seek_before, run_next, run_prev, run_close,
+    run_seek_first, run_seek_last, run_seek,  run_seek_before,
+    run_next,       run_prev,      run_close, run_approach,
 };
 
 struct iter *run_iter(struct op *op, const struct run *run, const struct table_read *how)

@@ -265,9 +265,10 @@ static void a_table_of_tombstones_is_rewritten_at_the_bottom_and_sinks_above_it(
 {
     (void)state;
     struct tree tree;
-    tree_begin(&tree, TAMIZ_COMPACTION_LEVELED, "0:5 e..f; 1:1 a..c e..k; 2:1 a..b r..z");
+    tree_begin(&tree, TAMIZ_COMPACTION_LEVELED, "0:5 e..f; 1:1 a..c e..k; 2:1 a..b r..z*50");
+    tree.options.memtable_bytes *= 100;
     make_grave(&tree, 1, 50);
-    assert_string_equal(pick(&tree), "nothing"); /* level 0 */
+    assert_string_equal(pick(&tree), "nothing"); /* level 0, a fifth of what lies below */
     make_grave(&tree, 3, 50);
     assert_string_equal(pick(&tree), "e..k -> 1:1 bottom");
     assert_true(pick_score(tree.version, &tree.options, 1) == 1);
@@ -276,6 +277,20 @@ static void a_table_of_tombstones_is_rewritten_at_the_bottom_and_sinks_above_it(
     assert_true(pick_score(tree.version, &tree.options, 1) < 1);
     make_grave(&tree, 2, 49);
     assert_string_equal(pick(&tree), "a..c a..b -> 2:1 bottom");
+    tree_end(&tree);
+}
+
+static void tombstones_for_a_quarter_of_the_store_do_not_wait_in_level_0(void **state)
+{
+    (void)state;
+    struct tree tree;
+    tree_begin(&tree, TAMIZ_COMPACTION_LEVELED, "0:5 a..z; 1:1 a..c e..k; 2:1 a..b r..z*37");
+    tree.options.memtable_bytes *= 100;
+    make_grave(&tree, 1, 50);
+    assert_string_equal(pick(&tree), "a..z a..c e..k -> 1:1");
+    assert_true(pick_score(tree.version, &tree.options, 0) == 1);
+    tree.options.oldest_snapshot = 49;
+    assert_string_equal(pick(&tree), "nothing");
     tree_end(&tree);
 }
 
@@ -438,6 +453,7 @@ int main(void)
         cmocka_unit_test(several_runs_where_one_is_meant_are_united),
         cmocka_unit_test(off_picks_nothing_by_itself),
         cmocka_unit_test(a_table_of_tombstones_is_rewritten_at_the_bottom_and_sinks_above_it),
+        cmocka_unit_test(tombstones_for_a_quarter_of_the_store_do_not_wait_in_level_0),
         cmocka_unit_test(a_table_of_tombstones_in_the_deepest_tier_takes_what_is_older_there),
         cmocka_unit_test(busy_tables_and_what_overlaps_them_are_left_alone),
         cmocka_unit_test(no_two_jobs_write_one_range_of_one_run),

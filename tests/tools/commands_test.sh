@@ -281,6 +281,8 @@ json 'd["rows"][0]["tables"] >= 1 and d["rows"][0]["false_negatives"] == 0' -o "
 sed 's/$/x/' keys >probes
 json 'd["absent_probes"] == 3000 and all(r["absent_device_reads_with"] * 20 < r["absent_device_reads_without"] and abs(r["measured_fpr_sigmas"]) < 5 and r["filter_negatives"] > 2800 for r in d["rows"])' \
     lab avoided-reads --keys keys --probes probes --filters bloom:10,blocked:10 --cache 8KiB --seed 7
+has 2 "whose bits can be chosen" lab levels --filters fuse8
+json "d['ratio_predicted'] > 1 and d['monkey']['levels'] and d['uniform']['levels']" lab levels --count 20000 --seed 7
 ls -d tamiz-lab-* >/dev/null 2>&1 && { echo "FAILED: the lab left its store"; failed=$((failed + 1)); }
 
 # ---- destroy ----
