@@ -126,6 +126,18 @@ static int command_at(int argc, char **argv)
     return i;
 }
 
+/* What common flags in front of `bench` are called in its own command line, where --json wants a
+ * file. */
+static void rename_common(char **argv, int at)
+{
+    static char json[] = "--json=-", options[] = "--options";
+    for (int i = 1; i < at; i++)
+        if (strcmp(argv[i], "--json") == 0)
+            argv[i] = json;
+        else if (strcmp(argv[i], "-o") == 0)
+            argv[i++] = options;
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "--version") == 0)
@@ -143,6 +155,8 @@ int main(int argc, char **argv)
             usage_all(stderr);
         return EXIT_USAGE;
     }
+    if (command->raw)
+        rename_common(argv, at);
     memmove(argv + 1, argv, (size_t)at * sizeof *argv); /* common flags go behind the name */
     struct call call = {0};
     int status = call_parse(&call, command, argc - 1, argv + 1);

@@ -28,7 +28,7 @@ typedef enum tamiz_step_kind {
     TAMIZ_STEP_COUNT
 } tamiz_step_kind;
 
-typedef struct tamiz_step {
+typedef struct tamiz_step_info {
     tamiz_step_kind kind;
     int level;                  /* of the table; -1: a memtable, or none                  */
     uint64_t table;             /* file number; 0: none                                   */
