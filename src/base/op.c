@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 200809L /* strerror_r */
+#define TAMIZ_OP_C
 #include "base/op.h"
 
 #include <assert.h>
@@ -75,12 +76,14 @@ void op_tell(struct op *op, const tamiz_step_info *step)
         told.text = "";
     if (!told.filter)
         told.filter = "";
+    told.key = op->subject.data;
+    told.key_size = op->subject.size;
     op->trace->step(op->trace->ctx, &told);
 }
 
 tamiz_status op_publish(const struct op *op, tamiz_status status)
 {
-    if (status < 0) {
+    if (status < 0 || (status > 0 && op->status == status)) {
         const char *text =
             op->status != TAMIZ_OK && op->text[0] ? op->text : tamiz_status_name(status);
         (void)snprintf(detail, sizeof detail, "%s", text);

@@ -76,7 +76,9 @@ struct op {
     const struct alloc *alloc;
     struct counters *count;   /* never NULL, owned by this operation while it runs */
     const tamiz_trace *trace; /* NULL: nobody listens              */
-    char text[OP_TEXT_MAX];   /* valid where status is not OK       */
+    struct slice subject;     /* where somebody listens: of many keys, the one that is worked on */
+    uint64_t subject_hash;  /* … and the hash of the key, of many or one                       */
+    char text[OP_TEXT_MAX]; /* valid where status is not OK       */
 };
 
 /* Leaves `text` as it is: an operation that does not fail pays nothing for it. */
@@ -111,6 +113,14 @@ void op_forgive(struct op *op);
             goto done;                                                                             \
     } while (0)
 
+/* NULL: nobody. */
+static inline void op_listen(struct op *op, const tamiz_trace *trace)
+{
+    op->trace = trace;
+    if (trace)
+        op->subject = slice_of(NULL, 0);
+}
+
 void op_tell(struct op *op, const tamiz_step_info *step); /* the slow half of op_step */
 
 /* One decision of a read: counted at its level (-1: memtables), told where somebody listens. */
@@ -129,5 +139,13 @@ tamiz_status op_publish(const struct op *op, tamiz_status status);
 /* The same for a failure that has no op: bad arguments. */
 tamiz_status op_refuse(tamiz_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3), cold));
+
+/* They return the status they are given. The analyzer sees one file at a time and has to be told,
+ * or it follows failures on as if nothing had happened. */
+#if defined(__clang_analyzer__) && !defined(TAMIZ_OP_C)
+#define op_fail(op, status, ...) ((void)op_fail(op, status, __VA_ARGS__), (status))
+#define op_refuse(status, ...)   ((void)op_refuse(status, __VA_ARGS__), (status))
+#define op_fail_memory(op)       ((void)op_fail_memory(op), TAMIZ_OUT_OF_MEMORY)
+#endif
 
 #endif

@@ -125,6 +125,10 @@ bool table_locate(const struct table *t, struct slice key, uint32_t *block);
 void table_approach(const struct table *t, struct slice key);
 void table_fetch_block(const struct table *t, uint32_t block);
 
+/* Of a loaded table: eight bytes of the fence of `block`, from `skip` on, as slice_prefix8 takes
+ * them. */
+uint64_t table_fence8(const struct table *t, uint32_t block, size_t skip);
+
 /* Starts fetching the filter's lines for this lookup, if the table is loaded. */
 void table_prefetch(const struct table *t, const struct lookup *lookup);
 
