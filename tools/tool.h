@@ -108,6 +108,8 @@ int verify_run(struct call *call, tamiz *db);
 int repair_run(struct call *call, tamiz *db);
 int flush_run(struct call *call, tamiz *db);
 int compact_run_command(struct call *call, tamiz *db);
+int build_run(struct call *call, tamiz *db);
+int ingest_run(struct call *call, tamiz *db);
 int checkpoint_run(struct call *call, tamiz *db);
 int backup_run(struct call *call, tamiz *db);
 int restore_run(struct call *call, tamiz *db);
@@ -121,6 +123,6 @@ int help_run(struct call *call, tamiz *db);
 int bench_run(struct call *call, tamiz *db); /* where bench/ is part of the build */
 
 extern const struct flag get_flags[], scan_flags[], load_flags[], stats_flags[], compact_flags[],
-    filter_flags[], dump_flags[], lab_flags[], put_flags[], restore_flags[];
+    filter_flags[], dump_flags[], lab_flags[], put_flags[], restore_flags[], build_flags[];
 
 #endif

@@ -49,6 +49,15 @@ static inline bool filter_has_avx2(void)
 #endif
 }
 
+static inline bool filter_has_bmi2(void)
+{
+#if defined(__x86_64__) && defined(__GNUC__)
+    return __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+#else
+    return false;
+#endif
+}
+
 static inline bool filter_has_avx512(void)
 {
 #if defined(__x86_64__) && defined(__GNUC__)
