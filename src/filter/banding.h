@@ -168,6 +168,17 @@ static inline bool band_holds(const struct band_shape *shape, const uint8_t *pay
     return true;
 }
 
+/* Bit by bit, as band_holds asks: the first column that disagrees says no. */
+static inline void band_story(const struct band_shape *shape, struct band_key key, bool holds,
+                              struct buf *out)
+{
+    const unsigned columns = band_block_columns(shape, key.start / BLOCK_SLOTS);
+    buf_printf(out, "fingerprint 0x%x of %u bits; slots %llu to %llu %s it",
+               key.fingerprint & ((columns < 32 ? UINT32_C(1) << columns : 0) - 1), columns,
+               (unsigned long long)key.start, (unsigned long long)key.start + BAND - 1,
+               holds ? "give" : "do not give");
+}
+
 static inline void band_touch(const struct band_shape *shape, const uint8_t *payload,
                               uint64_t start)
 {

@@ -189,6 +189,20 @@ static void blocked_prefetch(const struct filter_view *view, uint64_t hash)
     filter_touch(view->payload + line_of(filter_mix(hash, view->seed), view->payload_bytes));
 }
 
+static void blocked_story(const struct filter_view *view, uint64_t hash, struct buf *out)
+{
+    struct filter_bits_story story = {0};
+    const uint64_t mixed = filter_mix(hash, view->seed);
+    const uint64_t line = line_of(mixed, view->payload_bytes);
+    buf_printf(out, "line %llu of %llu, of its 512 bits", (unsigned long long)line / LINE_BYTES,
+               (unsigned long long)view->payload_bytes / LINE_BYTES);
+    for (unsigned j = 0; j < view->parameters[0]; j++) {
+        const uint32_t bit = bit_of(mixed, j);
+        filter_story_bit(&story, out, bit, view->payload[line + (bit >> 3)] >> (bit & 7) & 1);
+    }
+    filter_story_bits_end(&story, out);
+}
+
 static void blocked_describe(const struct filter_view *view, tamiz_filter_info *info)
 {
     info->hashes = view->parameters[0];
@@ -211,8 +225,8 @@ static tamiz_status blocked_open(struct op *op, struct filter_view *view)
 /* What all ways of asking share. */
 #define BLOCKED_FACES                                                                              \
     .name = "blocked", .id = 2, .version = 1, .plan = blocked_plan, .build = blocked_build,        \
-    .open = blocked_open, .prefetch = blocked_prefetch, .rate = blocked_rate,                      \
-    .describe = blocked_describe
+    .open = blocked_open, .story = blocked_story, .prefetch = blocked_prefetch,                    \
+    .rate = blocked_rate, .describe = blocked_describe
 
 #if defined(__x86_64__) && defined(__GNUC__)
 /* For lane j of this round: 1 where j < k, so that the lanes beyond ask for no bit. */

@@ -224,6 +224,17 @@ static bool bumped_may_contain(const struct filter_view *view, uint64_t hash)
     return band_holds(&s.first, view->payload, key);
 }
 
+static void bumped_story(const struct filter_view *view, uint64_t hash, struct buf *out)
+{
+    const struct bumped_shape s = shape_of(view->parameters);
+    const uint64_t mixed = filter_mix(hash, view->seed);
+    const struct band_key key = band_key_of(mixed, s.starts);
+    const bool bumped = key.start % BUCKET < threshold_of(&s, view->payload, key.start / BUCKET);
+    buf_text(out, bumped ? "bumped to the second ribbon: " : "");
+    band_story(bumped ? &s.second : &s.first, bumped ? second_key(&s, mixed) : key,
+               bumped_may_contain(view, hash), out);
+}
+
 static void bumped_prefetch(const struct filter_view *view, uint64_t hash)
 {
     const struct bumped_shape s = shape_of(view->parameters);
@@ -267,6 +278,7 @@ const struct filter_family filter_bumped = {
     .open = bumped_open,
     .may_contain = bumped_may_contain,
     .prefetch = bumped_prefetch,
+    .story = bumped_story,
     .rate = bumped_rate,
     .describe = bumped_describe,
 };

@@ -77,6 +77,8 @@ struct filter_family {
     void (*prefetch)(const struct filter_view *view, uint64_t hash);
     void (*describe)(const struct filter_view *view,
                      tamiz_filter_info *info); /* fill, hashes, fingerprint_bits */
+    /* One query in words, for explanations: the places it looks at and what they say. */
+    void (*story)(const struct filter_view *view, uint64_t hash, struct buf *out);
     /* The same family in another way, for machines that have what it takes; NULL: none. The best
      * that is usable answers and builds loosely; all give the same answers and bytes. */
     const struct filter_family *better;
@@ -151,6 +153,9 @@ static inline void filter_view_prefetch(const struct filter_view *view, uint64_t
     if (view->family && view->family->prefetch)
         view->family->prefetch(view, hash);
 }
+
+/* Why the filter says what it says of `hash`, in words: probed bits, or fingerprint and slots. */
+void filter_view_story(const struct filter_view *view, uint64_t hash, struct buf *out);
 
 void filter_view_may_contain_many(const struct filter_view *view, const uint64_t *hashes, size_t n,
                                   bool *maybe);

@@ -225,6 +225,14 @@ static bool ribbon_may_contain(const struct filter_view *view, uint64_t hash)
                       band_key_of(mixed, start_of(&s, view->payload, mixed)));
 }
 
+static void ribbon_story(const struct filter_view *view, uint64_t hash, struct buf *out)
+{
+    const struct ribbon_shape s = shape_of(view->parameters);
+    const uint64_t mixed = filter_mix(hash, view->seed);
+    band_story(&s.band, band_key_of(mixed, start_of(&s, view->payload, mixed)),
+               ribbon_may_contain(view, hash), out);
+}
+
 static void ribbon_prefetch(const struct filter_view *view, uint64_t hash)
 {
     const struct ribbon_shape s = shape_of(view->parameters);
@@ -263,6 +271,7 @@ const struct filter_family filter_ribbon = {
     .open = ribbon_open,
     .may_contain = ribbon_may_contain,
     .prefetch = ribbon_prefetch,
+    .story = ribbon_story,
     .rate = ribbon_rate,
     .describe = ribbon_describe,
 };

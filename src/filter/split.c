@@ -155,6 +155,20 @@ static void split_prefetch(const struct filter_view *view, uint64_t hash)
     filter_touch(view->payload + block_of(hash, view->payload_bytes));
 }
 
+static void split_story(const struct filter_view *view, uint64_t hash, struct buf *out)
+{
+    struct filter_bits_story story = {0};
+    const uint64_t at = block_of(hash, view->payload_bytes);
+    buf_printf(out, "block %llu of %llu, of its 256 bits", (unsigned long long)at / BLOCK_BYTES,
+               (unsigned long long)view->payload_bytes / BLOCK_BYTES);
+    for (unsigned word = 0; word < WORDS; word++) {
+        const uint32_t bit = bit_of(hash, word);
+        filter_story_bit(&story, out, word * 32 + (unsigned)__builtin_ctz(bit),
+                         load_u32(view->payload + at + 4 * word) & bit);
+    }
+    filter_story_bits_end(&story, out);
+}
+
 static double split_rate(const struct filter_view *view)
 {
     double sum = 0;
@@ -186,8 +200,8 @@ static tamiz_status split_open(struct op *op, struct filter_view *view)
 /* What both ways of asking share. */
 #define SPLIT_FACES                                                                                \
     .name = "split", .id = 3, .version = 1, .unmixed = true, .plan = split_plan,                   \
-    .build = split_build, .open = split_open, .prefetch = split_prefetch, .rate = split_rate,      \
-    .describe = split_describe
+    .build = split_build, .open = split_open, .story = split_story, .prefetch = split_prefetch,    \
+    .rate = split_rate, .describe = split_describe
 
 #if defined(__x86_64__) && defined(__GNUC__)
 __attribute__((target("avx2"))) static inline __m256i mask_of(uint64_t hash)
