@@ -111,7 +111,8 @@ static const char options_help[] =
     "  --counts            count device reads       --seed N\n"
     "  --options TEXT      the engine's own         --describe     its settings and shape, at the "
     "end\n"
-    "  --json FILE         one document             --tsv FILE     benchmark.sh's columns\n";
+    "  --json FILE         one document; -: to stdout, the lines then go to stderr\n"
+    "  --tsv FILE          benchmark.sh's columns\n";
 
 /* Options that stand alone. */
 static bool parse_flag(struct arguments *a, const char *name)
@@ -187,6 +188,34 @@ static void usage(const char *engine)
 
 /* ---- running */
 
+static bool to_stdout(const char *path)
+{
+    return path && strcmp(path, "-") == 0;
+}
+
+/* One document on stdout stays alone there. */
+static FILE *lines_to(const struct arguments *a)
+{
+    return to_stdout(a->json) ? stderr : stdout;
+}
+
+/* Every name in the list; false, and it was said. */
+static bool names_known(const char *workloads)
+{
+    char list[1024], *name, *rest = NULL;
+    if (strlen(workloads) >= sizeof list) {
+        fprintf(stderr, "bench: a list of more than %zu bytes\n", sizeof list - 1);
+        return false;
+    }
+    memcpy(list, workloads, strlen(workloads) + 1);
+    for (name = strtok_r(list, ",", &rest); name; name = strtok_r(NULL, ",", &rest))
+        if (!workload_known(name)) {
+            fprintf(stderr, "bench: %s: no such workload (see --help)\n", name);
+            return false;
+        }
+    return true;
+}
+
 static int run_all(struct bench *bench, const struct arguments *a, FILE *json, FILE *tsv)
 {
     char list[1024], *name, *rest = NULL;
@@ -196,7 +225,7 @@ static int run_all(struct bench *bench, const struct arguments *a, FILE *json, F
         struct outcome *o = calloc(1, sizeof *o);
         const int result = o ? workload_run(bench, name, o) : -1;
         if (result == 0) {
-            report_text(stdout, o);
+            report_text(lines_to(a), o);
             if (json)
                 report_json(json, o, first);
             if (tsv)
@@ -210,24 +239,29 @@ static int run_all(struct bench *bench, const struct arguments *a, FILE *json, F
     return 0;
 }
 
-static void describe(struct bench *bench)
+static void describe(struct bench *bench, FILE *to)
 {
     char *text =
         bench->engine->describe && bench->store ? bench->engine->describe(bench->store) : NULL;
     if (text)
-        printf("%s\n", text);
+        fprintf(to, "%s\n", text);
     free(text);
 }
 
 /* The file's parent must exist; NULL without words where `path` is. */
 static FILE *output(const char *path, bool *failed)
 {
-    FILE *file = path ? fopen(path, "w") : NULL;
+    FILE *file = to_stdout(path) ? stdout : path ? fopen(path, "w") : NULL;
     if (path && !file) {
         fprintf(stderr, "%s: %s\n", path, strerror(errno));
         *failed = true;
     }
     return file;
+}
+
+static int output_end(FILE *file)
+{
+    return file == stdout ? fflush(file) : fclose(file);
 }
 
 static int run(const struct engine *engine, const struct arguments *a)
@@ -248,15 +282,15 @@ static int run(const struct engine *engine, const struct arguments *a)
     if (status == 0)
         status = run_all(&bench, a, json, tsv);
     if (a->describe && status == 0)
-        describe(&bench);
+        describe(&bench, lines_to(a));
     if (bench_close(&bench) != 0)
         status = 3;
     if (json) {
         report_json_end(json);
-        status = fclose(json) == 0 ? status : 3;
+        status = output_end(json) == 0 ? status : 3;
     }
     if (tsv)
-        status = fclose(tsv) == 0 ? status : 3;
+        status = output_end(tsv) == 0 ? status : 3;
     return status;
 }
 
@@ -292,5 +326,5 @@ int bench_main(const struct engine *engine, int argc, char **argv)
         usage(engine->name);
         return 2;
     }
-    return run(engine, &a);
+    return names_known(a.workloads) ? run(engine, &a) : 2;
 }

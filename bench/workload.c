@@ -745,6 +745,12 @@ static int round_run(struct round *round, struct outcome *o)
     return result;
 }
 
+bool workload_known(const char *text)
+{
+    struct round round = {.threads = 1};
+    return workload_parse(text, &round) && round.threads >= 1 && round.threads <= 63;
+}
+
 int workload_run(struct bench *bench, const char *text, struct outcome *o)
 {
     struct round round = {.bench = bench, .threads = bench->settings.threads};

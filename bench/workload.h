@@ -59,6 +59,8 @@ struct outcome {
 /* Runs workload `text`: NAME, NAME:PARAMETER, NAME@THREADS or both. 0, or -1 with words on
  * stderr. */
 int workload_run(struct bench *bench, const char *text, struct outcome *outcome);
+/* Whether that is such a text. */
+bool workload_known(const char *text);
 /* One line each: name and what it does. */
 void workload_list(void);
 

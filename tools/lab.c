@@ -7,18 +7,17 @@
  *
  * This file sets the experiment up; lab_measure.c runs it, lab_print.c and lab_report.c tell it.
  */
-#define _POSIX_C_SOURCE 200809L /* uname */
+#define _POSIX_C_SOURCE 200809L /* strtok_r */
 #include "lab.h"
 
 #include "filter.h"
+#include "lab_kit.h"
 #include "progress.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <time.h>
-#include <unistd.h>
 
 const struct flag lab_flags[] = {
     {"--keys", "FILE", "one key a line (none: 16-digit even numbers)"},
@@ -29,6 +28,10 @@ const struct flag lab_flags[] = {
     {"--order", "ORDER", "of the probes: shuffled (default) or file"},
     {"--seed", "N", "of every shuffle (default: from the clock, printed)"},
     {"--tree", NULL, "leave the tree as it grows, not one merged run"},
+    {"--probe-count", "N", "how many probes to make up"},
+    {"--keys-as", "WAY", "made-up keys: decimal (default) or hashed, as YCSB's"},
+    {"--probes-as", "WAY", "made-up probes: uniform (default), zipf (YCSB's) or sequential"},
+    {"--csv", "FILE", "write the rows (not avoided-reads)"},
     {"--dir", "DIR", "where the stores are made for a while (.)"},
     {"--report", "FILE", "write a page with the table and charts"},
     {NULL, NULL, NULL},
@@ -117,28 +120,6 @@ static void load_order_make(struct lab *lab, struct random *random)
     word_shuffle(lab->load_order, lab->key_count, random);
 }
 
-/* ---- the machine, for whoever wants to repeat it ---- */
-
-static void machine_take(struct text *out)
-{
-    struct utsname name;
-    if (uname(&name) == 0)
-        text_printf(out, "%s %.*s %s", name.sysname, (int)strspn(name.release, "0123456789."),
-                    name.release, name.machine);
-    FILE *file = fopen("/proc/cpuinfo", "r");
-    char line[256];
-    while (file && fgets(line, sizeof line, file)) {
-        const char *model = strncmp(line, "model name", 10) == 0 ? strchr(line, ':') : NULL;
-        if (!model)
-            continue;
-        text_printf(out, ", %.*s", (int)strcspn(model + 2, "\n"), model + 2);
-        break;
-    }
-    if (file)
-        (void)fclose(file);
-    text_printf(out, ", %ld processors", sysconf(_SC_NPROCESSORS_ONLN));
-}
-
 /* ---- the run ---- */
 
 static int policies_run(struct lab *lab, char *list)
@@ -188,7 +169,7 @@ static int lab_go(struct lab *lab, uint64_t count)
         !(status = probes_make(lab, &random))) {
         load_order_make(lab, &random);
         independent_count(lab);
-        machine_take(&lab->machine);
+        machine_show(&lab->machine);
         status = policies_run(lab, list.data);
     }
     text_free(&list);
@@ -242,15 +223,25 @@ static int lab_tell(struct lab *lab)
     return status;
 }
 
+/* Those beside avoided-reads, each in a file of its own. */
+static const struct {
+    const char *name;
+    int (*run)(struct call *call);
+} experiments[] = {{"curve", lab_curve}, {"levels", lab_levels_run}, {"cache", lab_cache},
+                   {"size", lab_size},   {"whatif", lab_whatif},     {NULL, NULL}};
+
 int lab_run(struct call *call, tamiz *db)
 {
     struct lab lab = {.call = call};
     uint64_t count = 500000;
     (void)db;
-    if (strcmp(call->operands[0], "levels") == 0)
-        return lab_levels_run(call);
+    for (size_t i = 0; experiments[i].name; i++)
+        if (strcmp(call->operands[0], experiments[i].name) == 0)
+            return experiments[i].run(call);
     if (strcmp(call->operands[0], "avoided-reads") != 0)
-        return misuse(call, "no experiment \"%s\"; there are avoided-reads and levels",
+        return misuse(call,
+                      "no experiment \"%s\"; there is avoided-reads, curve, levels, cache, size, "
+                      "whatif",
                       call->operands[0]);
     int status = lab_take(&lab, &count) ? lab_go(&lab, count) : EXIT_USAGE;
     if (status == EXIT_DONE)

@@ -19,6 +19,7 @@
 #include "grid.h"
 #include "json.h"
 #include "progress.h"
+#include "sheet.h"
 
 #include <errno.h>
 #include <math.h>
@@ -289,6 +290,71 @@ static void spread_json(struct json *j, const struct spread *s)
     json_close(j, '}');
 }
 
+static void spread_rows(struct sheet *sheet, const struct spread *s)
+{
+    for (int i = 0; i < TAMIZ_LEVELS; i++) {
+        const tamiz_level_stats *l = &s->stats.level[i];
+        if (!l->tables)
+            continue;
+        sheet_word(sheet, s->name);
+        sheet_number(sheet, i);
+        sheet_number(sheet, (double)l->tables);
+        sheet_number(sheet, (double)l->keys);
+        sheet_number(sheet, (double)l->filter_bytes);
+        sheet_number(sheet, (double)l->filter_bytes * 8 / (double)l->keys);
+        sheet_number(sheet, level_rate(l, l->filter_expected_false_positives));
+        sheet_number(sheet, level_rate(l, (double)l->filter_false_positives));
+        sheet_number(sheet, (double)l->device_reads);
+    }
+}
+
+static void columns_make(struct sheet *s)
+{
+    sheet_column(s, "filter_memory", "memory", SHEET_WORD);
+    sheet_column(s, "level", "level", SHEET_COUNT);
+    sheet_column(s, "tables", "tables", SHEET_COUNT);
+    sheet_column(s, "keys", "keys", SHEET_COUNT);
+    sheet_column(s, "filter_bytes", "filters", SHEET_SIZE);
+    sheet_column(s, "bits_per_key", "bits a key", SHEET_REAL);
+    sheet_column(s, "expected_fpr", "expected", SHEET_PERCENT);
+    sheet_column(s, "measured_fpr", "measured", SHEET_PERCENT);
+    sheet_column(s, "wasted_device_reads", "wasted reads", SHEET_COUNT);
+    sheet_chart(s, &(struct sheet_chart){.title = "Wasted device reads by level",
+                                         .caption = "The same memory, spread in two ways.",
+                                         .x = "level",
+                                         .y = {"wasted_device_reads"},
+                                         .by = "filter_memory",
+                                         .y_label = "device reads"});
+    sheet_chart(s, &(struct sheet_chart){.title = "Bits by level",
+                                         .caption = "Monkey gives more where there are few keys.",
+                                         .x = "level",
+                                         .y = {"bits_per_key"},
+                                         .by = "filter_memory",
+                                         .y_label = "bits a key"});
+}
+
+/* What --csv and --report ask for. */
+static int levels_write(const struct levels_lab *lab)
+{
+    const struct spread *monkey = &lab->spreads[0], *uniform = &lab->spreads[1];
+    struct sheet s = {.experiment = "levels",
+                      .title = "Bits where they count: uniform and Monkey",
+                      .seed = lab->seed};
+    columns_make(&s);
+    spread_rows(&s, uniform);
+    spread_rows(&s, monkey);
+    count_show(&s.setting, lab->count);
+    text_printf(&s.setting, " keys, %d probes of absent keys, filter %s, no cache.", PROBES,
+                lab->filter);
+    text_printf(&s.conclusion,
+                "An absent key costs %.5f wasted reads with uniform bits (predicted %.5f), %.5f "
+                "with Monkey's (predicted %.5f).",
+                uniform->measured, uniform->predicted, monkey->measured, monkey->predicted);
+    const int status = sheet_write(&s, lab->call);
+    sheet_free(&s);
+    return status;
+}
+
 static int levels_tell(const struct levels_lab *lab)
 {
     const struct spread *monkey = &lab->spreads[0], *uniform = &lab->spreads[1];
@@ -349,6 +415,8 @@ int lab_levels_run(struct call *call)
         status = spread_measure(&lab, &lab.spreads[1], lab.spreads[0].bits);
     if (status == EXIT_DONE)
         status = levels_tell(&lab);
+    if (status == EXIT_DONE)
+        status = levels_write(&lab);
     free(lab.order);
     return status;
 }

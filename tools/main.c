@@ -25,8 +25,8 @@ const struct command commands[] = {
      1, -1, false, build_flags, build_run, NULL},
     {"ingest", "STORE TABLE...", "take built tables in, all or none", OPEN_CREATE, 2, -1, false,
      no_flags, ingest_run, NULL},
-    {"explain", "STORE KEY", "tell one read as a story: each source, its decision, its cost",
-     OPEN_READ, 2, 2, false, no_flags, explain_run, NULL},
+    {"explain", "STORE KEY...", "tell a read as a story: each source, its decision, its cost",
+     OPEN_READ, 2, -1, false, explain_flags, explain_run, NULL},
     {"stats", "STORE", "print the counters", OPEN_READ, 1, 1, false, stats_flags, stats_run, NULL},
     {"levels", "STORE", "print the shape of the tree", OPEN_READ, 1, 1, false, no_flags, levels_run,
      NULL},
@@ -52,8 +52,9 @@ const struct command commands[] = {
      dump_flags, dump_run, NULL},
     {"filter", "FILE... | calc", "show the filter in a file, or plan one", OPEN_NOTHING, 1, -1,
      false, filter_flags, filter_run, NULL},
-    {"lab", "avoided-reads|levels", "measure the device reads that filters avoid", OPEN_NOTHING, 1,
-     1, false, lab_flags, lab_run, NULL},
+    {"lab", "EXPERIMENT [STORE]",
+     "avoided-reads, curve, levels, cache, size, whatif: theory beside measurement", OPEN_NOTHING,
+     1, 2, false, lab_flags, lab_run, NULL},
     {"options", "[STORE]", "list the options that -o sets; those of a store", OPEN_NOTHING, 0, 1,
      false, no_flags, options_run, NULL},
     {"shell", "STORE", "the commands above, typed one by one on one open store", OPEN_CREATE, 1, 1,
@@ -125,6 +126,18 @@ static int command_at(int argc, char **argv)
     return i;
 }
 
+/* What common flags in front of `bench` are called in its own command line, where --json wants a
+ * file. */
+static void rename_common(char **argv, int at)
+{
+    static char json[] = "--json=-", options[] = "--options";
+    for (int i = 1; i < at; i++)
+        if (strcmp(argv[i], "--json") == 0)
+            argv[i] = json;
+        else if (strcmp(argv[i], "-o") == 0)
+            argv[i++] = options;
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "--version") == 0)
@@ -142,6 +155,8 @@ int main(int argc, char **argv)
             usage_all(stderr);
         return EXIT_USAGE;
     }
+    if (command->raw)
+        rename_common(argv, at);
     memmove(argv + 1, argv, (size_t)at * sizeof *argv); /* common flags go behind the name */
     struct call call = {0};
     int status = call_parse(&call, command, argc - 1, argv + 1);

@@ -58,6 +58,14 @@ void progress_at(struct progress *p, uint64_t done)
     draw(p, done, now);
 }
 
+void progress_now(struct progress *p, uint64_t done)
+{
+    if (!p->shown)
+        return;
+    p->drawn_ns = p->start_ns + 1; /* so that the line is wiped */
+    draw(p, done, tool_now_ns());
+}
+
 void progress_end(struct progress *p)
 {
     if (p->shown && p->drawn_ns != p->start_ns)

@@ -19,6 +19,8 @@ struct progress progress_start(const char *label, uint64_t total);
 /* Cheap enough for every step: it looks at the clock each 256th time and draws ten times a second.
  */
 void progress_at(struct progress *p, uint64_t done);
+/* Of few and long steps: draws at once. */
+void progress_now(struct progress *p, uint64_t done);
 void progress_end(struct progress *p); /* wipes the line */
 
 uint64_t tool_now_ns(void); /* monotonic */

@@ -9,45 +9,23 @@
 
 const struct flag stats_flags[] = {
     {"--prometheus", NULL, "in the text format of Prometheus"},
+    {"--watch", NULL, "again and again, with what changed a second; ends with Ctrl-C"},
+    {"--every", "SECONDS", "between two looks (2)"},
+    {"--times", "N", "so many looks, then end"},
     {NULL, NULL, NULL},
 };
-
-/* Text that the library made, to stdout, ending in a newline. */
-static int text_deliver(const struct call *call, tamiz_status st, char *text)
-{
-    struct text out = {0};
-    if (st != TAMIZ_OK)
-        return fail_status(call, st, NULL);
-    text_word(&out, text);
-    if (out.size && out.data[out.size - 1] != '\n')
-        text_word(&out, "\n");
-    tamiz_free(text);
-    return deliver(call, &out);
-}
-
-int explain_run(struct call *call, tamiz *db)
-{
-    struct text key = {0};
-    char *story = NULL;
-    if (!call_bytes(call, call->operands[1], &key)) {
-        text_free(&key);
-        return EXIT_USAGE;
-    }
-    const tamiz_status st = call->json ? tamiz_explain_json(db, key.data, key.size, NULL, &story)
-                                       : tamiz_explain(db, key.data, key.size, NULL, &story);
-    text_free(&key);
-    return text_deliver(call, st, story);
-}
 
 static int property_run(struct call *call, tamiz *db, const char *name)
 {
     char *text = NULL;
     const tamiz_status st = tamiz_property(db, name, &text);
-    return text_deliver(call, st, text);
+    return library_text_deliver(call, st, text);
 }
 
 int stats_run(struct call *call, tamiz *db)
 {
+    if (call_flag(call, "--watch"))
+        return stats_watch(call, db);
     if (call_flag(call, "--prometheus"))
         return property_run(call, db, "stats.prometheus");
     return property_run(call, db, call->json ? "stats.json" : "stats");
@@ -121,7 +99,7 @@ int tables_run(struct call *call, tamiz *db)
 static int options_deliver(const struct call *call, tamiz_status st, char *text)
 {
     if (st != TAMIZ_OK || !call->json)
-        return text_deliver(call, st, text);
+        return library_text_deliver(call, st, text);
     const int status = lines_json(call, "options", text);
     tamiz_free(text);
     return status;

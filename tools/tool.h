@@ -15,7 +15,7 @@
 #include "text.h"
 
 enum { EXIT_DONE = 0, EXIT_NO = 1, EXIT_USAGE = 2, EXIT_FAILED = 3 };
-enum { FLAGS_MAX = 12 };
+enum { FLAGS_MAX = 20 };
 
 struct flag {
     const char *name;  /* "--from"; NULL ends the list */
@@ -85,6 +85,11 @@ int deliver(const struct call *call, struct text *out);
 /* The same for a document in JSON: with a newline at its end. */
 int deliver_json(const struct call *call, struct text *out);
 
+/* Text that the library made, to stdout, ending in a newline; frees it. `st` below 0: says so. */
+int library_text_deliver(const struct call *call, tamiz_status st, char *text);
+/* `stats --watch`. */
+int stats_watch(struct call *call, tamiz *db);
+
 /* Opens STORE as `opening` says, with -o and then `forced` options (may be NULL). false, and it was
  * said; *exit_status is what to end with. */
 bool store_open(const struct call *call, const char *path, enum opening opening, const char *forced,
@@ -122,7 +127,8 @@ int shell_run(struct call *call, tamiz *db);
 int help_run(struct call *call, tamiz *db);
 int bench_run(struct call *call, tamiz *db); /* where bench/ is part of the build */
 
-extern const struct flag get_flags[], scan_flags[], load_flags[], stats_flags[], compact_flags[],
-    filter_flags[], dump_flags[], lab_flags[], put_flags[], restore_flags[], build_flags[];
+extern const struct flag explain_flags[], get_flags[], scan_flags[], load_flags[], stats_flags[],
+    compact_flags[], filter_flags[], dump_flags[], lab_flags[], put_flags[], restore_flags[],
+    build_flags[];
 
 #endif

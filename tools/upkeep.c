@@ -163,7 +163,7 @@ int repair_run(struct call *call, tamiz *db)
     progress_end(&finds.bar);
     int status;
     if (st == TAMIZ_NOT_FOUND)
-        status = fail(call, "%s: there is no store", call->operands[0]);
+        status = fail(call, "%s", tamiz_error_detail());
     else if (st != TAMIZ_OK)
         status = fail_status(call, st, NULL);
     else
@@ -212,6 +212,6 @@ int destroy_run(struct call *call, tamiz *db)
         return misuse(call, "the store is open");
     const tamiz_status st = tamiz_destroy(call->operands[0]);
     if (st == TAMIZ_NOT_FOUND)
-        return fail(call, "%s: there is no store", call->operands[0]);
+        return fail(call, "%s", tamiz_error_detail());
     return done_print(call, st);
 }

@@ -85,7 +85,8 @@ TAMIZ_API tamiz_status tamiz_filter_add(tamiz_filter *filter, uint64_t hash);
  * TAMIZ_NOT_SUPPORTED for other kinds. */
 TAMIZ_API tamiz_status tamiz_filter_remove(tamiz_filter *filter, uint64_t hash);
 
-/* false is certain. Any number of threads, as long as none adds or removes. */
+/* false is certain; a filter that is NULL says true. Any number of threads, as long as none adds or
+ * removes. */
 TAMIZ_API bool tamiz_filter_may_contain(const tamiz_filter *filter, uint64_t hash);
 /* The same for `n` at once into maybe[0..n), faster for large filters: cache lines are fetched
  * before they are needed. */
@@ -121,6 +122,7 @@ typedef struct tamiz_filter_info {
         sizeof(tamiz_filter_info), {0}, 0, 0, 0, 0, 0, 0, 0                                        \
     }
 
+/* Of no filter (NULL): all fields 0. */
 TAMIZ_API void tamiz_filter_info_get(const tamiz_filter *filter, tamiz_filter_info *info);
 TAMIZ_API void tamiz_filter_free(tamiz_filter *filter); /* NULL is fine */
 

@@ -70,7 +70,8 @@ TAMIZ_API tamiz_status tamiz_refresh(tamiz *db);
 TAMIZ_API tamiz_status tamiz_close(tamiz *db);
 
 /* Removes a store's own files and nothing else; the directory too if it is empty then. TAMIZ_BUSY:
- * it is open. */
+ * it is open. TAMIZ_NOT_FOUND: no store, or another program's with the same names of files (the
+ * detail says which file); nothing was touched. */
 TAMIZ_API tamiz_status tamiz_destroy(const char *path);
 
 /* The background's standing error, or OK. */
@@ -104,7 +105,8 @@ TAMIZ_API tamiz_status tamiz_verify(tamiz *db, tamiz_report *report);
  * subdirectory "lost": nothing is deleted. Newer values win and deletes stay deleted, also where
  * the manifest is lost; but a delete that stood where nothing can be read is lost with it. `report`
  * may be NULL: each find is told, with what it cost. TAMIZ_OK: the store can be opened again,
- * whatever report->damaged says. TAMIZ_NOT_FOUND: no store. A failure leaves it as it was. */
+ * whatever report->damaged says. TAMIZ_NOT_FOUND: no store of tamiz. A failure leaves it as it was.
+ */
 TAMIZ_API tamiz_status tamiz_repair(const char *path, const tamiz_options *options,
                                     tamiz_report *report);
 
@@ -393,6 +395,20 @@ TAMIZ_API tamiz_status tamiz_explain(tamiz *db, const void *key, size_t key_size
                                      const tamiz_read_options *options, char **text);
 TAMIZ_API tamiz_status tamiz_explain_json(tamiz *db, const void *key, size_t key_size,
                                           const tamiz_read_options *options, char **json);
+/* Many gets in one view, as tamiz_multi_get makes them; `keys` as there. */
+TAMIZ_API tamiz_status tamiz_explain_many(tamiz *db, size_t n, const void *const keys[],
+                                          const size_t key_sizes[],
+                                          const tamiz_read_options *options, char **text);
+TAMIZ_API tamiz_status tamiz_explain_many_json(tamiz *db, size_t n, const void *const keys[],
+                                               const size_t key_sizes[],
+                                               const tamiz_read_options *options, char **json);
+/* A seek to `key` and `limit` steps forwards: an ordered read, which no filter can help. */
+TAMIZ_API tamiz_status tamiz_explain_seek(tamiz *db, const void *key, size_t key_size,
+                                          uint64_t limit, const tamiz_read_options *options,
+                                          char **text);
+TAMIZ_API tamiz_status tamiz_explain_seek_json(tamiz *db, const void *key, size_t key_size,
+                                               uint64_t limit, const tamiz_read_options *options,
+                                               char **json);
 
 #ifdef __cplusplus
 }

@@ -28,16 +28,19 @@ typedef enum tamiz_step_kind {
     TAMIZ_STEP_COUNT
 } tamiz_step_kind;
 
-typedef struct tamiz_step {
+typedef struct tamiz_step_info {
     tamiz_step_kind kind;
-    int level;            /* of the table; -1: a memtable, or none                  */
-    uint64_t table;       /* file number; 0: none                                   */
-    const char *text;     /* words that go with it, or ""; valid during the call    */
-    const char *filter;   /* kind of the table's filter, or ""                      */
-    double expected_fpr;  /* of that filter, or 0                                   */
-    uint64_t offset;      /* in the table file                                      */
-    uint64_t size;        /* bytes                                                  */
-    uint64_t nanoseconds; /* of a device read; else 0                               */
+    int level;                  /* of the table; -1: a memtable, or none                  */
+    uint64_t table;             /* file number; 0: none                                   */
+    const char *text;           /* words that go with it, or ""; valid during the call    */
+    const char *filter;         /* kind of the table's filter, or ""                      */
+    double expected_fpr;        /* of that filter, or 0                                   */
+    uint64_t offset;            /* in the table file                                      */
+    uint64_t size;              /* bytes                                                  */
+    uint64_t nanoseconds;       /* of a device read; else 0                               */
+    double filter_bits_per_key; /* of that filter, or 0 */
+    const void *key; /* which of many keys this is about; NULL: there is but one. During the call */
+    size_t key_size;
 } tamiz_step_info;
 
 /* Called by the reading thread, in order. Must not call the store. */

@@ -75,12 +75,14 @@ void op_tell(struct op *op, const tamiz_step_info *step)
         told.text = "";
     if (!told.filter)
         told.filter = "";
+    told.key = op->subject.data;
+    told.key_size = op->subject.size;
     op->trace->step(op->trace->ctx, &told);
 }
 
 tamiz_status op_publish(const struct op *op, tamiz_status status)
 {
-    if (status < 0) {
+    if (status < 0 || (status > 0 && op->status == status)) {
         const char *text =
             op->status != TAMIZ_OK && op->text[0] ? op->text : tamiz_status_name(status);
         (void)snprintf(detail, sizeof detail, "%s", text);

@@ -76,7 +76,9 @@ struct op {
     const struct alloc *alloc;
     struct counters *count;   /* never NULL, owned by this operation while it runs */
     const tamiz_trace *trace; /* NULL: nobody listens              */
-    char text[OP_TEXT_MAX];   /* valid where status is not OK       */
+    struct slice subject;     /* where somebody listens: of many keys, the one that is worked on */
+    uint64_t subject_hash;  /* … and the hash of the key, of many or one                       */
+    char text[OP_TEXT_MAX]; /* valid where status is not OK       */
 };
 
 /* Leaves `text` as it is: an operation that does not fail pays nothing for it. */
@@ -110,6 +112,14 @@ void op_forgive(struct op *op);
         if (st < 0)                                                                                \
             goto done;                                                                             \
     } while (0)
+
+/* NULL: nobody. */
+static inline void op_listen(struct op *op, const tamiz_trace *trace)
+{
+    op->trace = trace;
+    if (trace)
+        op->subject = slice_of(NULL, 0);
+}
 
 void op_tell(struct op *op, const tamiz_step_info *step); /* the slow half of op_step */
 

@@ -15,6 +15,7 @@
 #include "db/scan.h"
 #include "db/write.h"
 #include "tamiz/tamiz.h"
+#include "version/signature.h"
 
 enum { CLOSE_FLUSH_BYTES = 256 << 10 }; /* a closing store flushes what would take long to replay */
 
@@ -307,7 +308,6 @@ tamiz_status tamiz_close(tamiz *db)
 
 struct doomed {
     struct buf names; /* NUL-terminated, one behind the other */
-    bool current;
 };
 
 static void doom(void *ctx, const char *name)
@@ -318,16 +318,24 @@ static void doom(void *ctx, const char *name)
         buf_append(&d->names, name, strlen(name) + 1);
 }
 
-/* CURRENT goes first: without it there is no store, whatever else is left after a crash. */
+/* CURRENT goes first: without it there is no store, whatever else is left after a crash. Manifests
+ * go last: by them the rest is known as a store's (store_signature) when it is destroyed again. */
+enum turn { FIRST, MIDDLE, LAST, TURNS };
+
+static enum turn turn_of(enum file_kind kind)
+{
+    return kind == FILE_CURRENT ? FIRST : kind == FILE_MANIFEST ? LAST : MIDDLE;
+}
+
 static tamiz_status remove_named(struct op *op, const tamiz_env *env, const char *directory,
-                                 const struct doomed *d, bool current)
+                                 const struct doomed *d, enum turn turn)
 {
     tamiz_status st = TAMIZ_OK;
     for (size_t at = 0; st == TAMIZ_OK && at < d->names.size;
          at += strlen((const char *)d->names.data + at) + 1) {
         uint64_t number = 0;
         const enum file_kind kind = filename_parse((const char *)d->names.data + at, &number);
-        if ((kind == FILE_CURRENT) != current || kind == FILE_LOCK)
+        if (turn_of(kind) != turn || kind == FILE_LOCK)
             continue;
         char *path = filename_path(&alloc_libc, directory, kind, number);
         st = path ? env_remove(op, env, path) : op_fail_memory(op);
@@ -347,20 +355,19 @@ static tamiz_status destroy(struct op *op, const tamiz_env *env, const char *dir
     TRY(env_path_info(op, env, directory, &exists, &info));
     if (!exists || !info.is_directory) {
         st = exists ? op_fail(op, TAMIZ_INVALID_ARGUMENT, "%s: not a directory", directory)
-                    : TAMIZ_NOT_FOUND;
+                    : op_fail(op, TAMIZ_NOT_FOUND, "%s: no store here", directory);
         goto done;
     }
+    st = store_signature(op, env, directory);
+    if (st != TAMIZ_OK)
+        goto done;
     TRY(env_list(op, env, directory, doom, &d));
-    if (d.names.size == 0) {
-        st = TAMIZ_NOT_FOUND;
-        goto done;
-    }
     lock_path = filename_path(&alloc_libc, directory, FILE_LOCK, 0);
     TRY(lock_path ? TAMIZ_OK : op_fail_memory(op));
     TRY(env_lock(op, env, lock_path, &lock));
     TRY(d.names.failed ? op_fail_memory(op) : TAMIZ_OK);
-    TRY(remove_named(op, env, directory, &d, true));
-    TRY(remove_named(op, env, directory, &d, false));
+    for (int turn = FIRST; turn < TURNS; turn++)
+        TRY(remove_named(op, env, directory, &d, (enum turn)turn));
     TRY(env_remove(op, env, lock_path));
     if (env_remove_directory(op, env, directory) != TAMIZ_OK)
         op_forgive(op); /* something in it is not ours */
@@ -437,6 +444,9 @@ tamiz_status tamiz_flush(tamiz *db)
 tamiz_status tamiz_compact(tamiz *db, const void *from, size_t from_size, const void *to,
                            size_t to_size)
 {
+    if ((from && from_size > KEY_SIZE_MAX) || (to && to_size > KEY_SIZE_MAX))
+        return op_refuse(TAMIZ_INVALID_ARGUMENT, "compact: bounds of %zu and %zu bytes: want 0..%u",
+                         from ? from_size : 0, to ? to_size : 0, KEY_SIZE_MAX);
     const struct slice lower = slice_of(from, from ? from_size : 0),
                        upper = slice_of(to, to ? to_size : 0);
     if (to && slice_compare(lower, upper) >= 0)

@@ -128,6 +128,8 @@ tamiz_status db_get(struct op *op, struct tamiz *db, struct slice key,
     const struct lookup lookup = lookup_make(key, read_options_seq(options, seq));
     struct table_read how = read_options_table(options);
     uint64_t stamp = 0;
+    if (__builtin_expect(op->trace != NULL, 0))
+        op->subject_hash = lookup.hash;
 
     tamiz_status st = get_from_memtables(op, view, &lookup, &stamp, &found->value);
     const unsigned due =

@@ -58,6 +58,25 @@ static void obsolete_join(struct store *s, struct obsolete *list)
     }
 }
 
+/* An edit failed and may be in force all the same: of a flush or a merge that says nothing new, but
+ * an ingestion that was reported as failed would be there after a crash. So the picture without it
+ * is written anew at once. Where that fails too, the next edit settles it. install_mutex held. */
+static void settle_manifest(struct op *op, struct store *s)
+{
+    if (!s->manifest.unsettled)
+        return;
+    const struct manifest_edit nothing = {.has_next_file = false};
+    struct manifest_state again = s->state;
+    struct op quiet;
+    op_init(&quiet, &s->alloc, op->count);
+    again.next_file = atomic_load_explicit(&s->next_file, memory_order_relaxed);
+    if (manifest_write(&quiet, &s->manifest, &nothing, &again) == TAMIZ_OK)
+        s->state.manifest_number = again.manifest_number;
+    if (again.next_file > atomic_load_explicit(&s->next_file, memory_order_relaxed))
+        atomic_store_explicit(&s->next_file, again.next_file, memory_order_relaxed);
+    atomic_store_explicit(&s->unsettled, s->manifest.unsettled, memory_order_release);
+}
+
 tamiz_status install(struct op *op, struct tamiz *db, const struct version_edit *edit,
                      struct mem_ref *flushed, uint64_t log_number)
 {
@@ -93,6 +112,8 @@ tamiz_status install(struct op *op, struct tamiz *db, const struct version_edit 
         atomic_load_explicit(&s->next_file,
                              memory_order_relaxed)) /* a new manifest took a number */
         atomic_store_explicit(&s->next_file, after.next_file, memory_order_relaxed);
+    if (st != TAMIZ_OK)
+        settle_manifest(op, s);
     TRY(st);
 
     /* Durable: from here on nothing can fail, or the next edit would not follow from this one. */

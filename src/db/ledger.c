@@ -2,6 +2,7 @@
 #include "db/ledger.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "db/ghost.h"
 #include "filter/theory.h"
@@ -15,7 +16,7 @@ enum {
     GHOST_LEAST = 2048,
     LAST_NAMES = 64,
     CELL_BLOCKS = 4, /* of all data in a cell */
-    CELLS_MAX = 1 << 16,
+    FENCES_MOST = 2048,
     CELLS_LEAST = 32,    /* that are followed */
     SEEN_BITS = 1 << 17, /* (table, key) pairs of the tallies …        */
     SEEN_MOST = 1 << 15, /* … of which so many are known at a time     */
@@ -39,12 +40,14 @@ struct ledger {
     struct mutex mutex;
     struct ghost ghost;
     uint64_t configured_bytes; /* of the tables, when the numbers here were chosen */
-    double cells;              /* there are */
+    double blocks, cells;      /* there are */
     double cached;             /* blocks that the cache holds */
     bool all_fits;             /* whatever is read stays */
     uint32_t one_in;           /* the rate: space times time */
     uint32_t one_in_space, one_in_space_most;
-    uint32_t followed;         /* at this rate */
+    uint32_t followed;            /* at this rate */
+    uint64_t fences[FENCES_MOST]; /* by which cells are cut: distances, ascending */
+    uint32_t fence_count;
     uint64_t last[LAST_NAMES]; /* by run: what the followed read before touched */
     uint64_t *seen;            /* a bit a pair */
     uint32_t seen_count;
@@ -102,14 +105,22 @@ static uint32_t place_in_row(uint64_t gets, uint32_t period)
     return ((uint32_t)gets + period / 2) & (period - 1);
 }
 
-/* The number of the key's cell, spread: any part of all numbers has the same part of the cells, and
- * of the key space (a Weyl sequence). */
-static uint32_t cell_of(const struct ledger *l, const struct lookup *lookup)
+/* The leading bytes of a key, behind what all keys begin with, as a distance. */
+static uint64_t distance_of(const struct ledger *l, const struct lookup *lookup)
 {
     const uint64_t at = slice_prefix8(lookup->key, load_u32_relaxed(&l->skip));
     const uint64_t lowest = atomic_load_explicit(&l->lowest, memory_order_relaxed);
-    const uint64_t cell = (at > lowest ? at - lowest : 0) >> load_u32_relaxed(&l->shift);
-    return (uint32_t)((cell * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
+    return at > lowest ? at - lowest : 0;
+}
+
+/* The number of the key's cell, hashed: any part of all numbers has about the same part of the
+ * cells. */
+static uint32_t cell_of(const struct ledger *l, const struct lookup *lookup)
+{
+    const uint64_t cell = distance_of(l, lookup) >> load_u32_relaxed(&l->shift);
+    const uint64_t mixed =
+        (cell ^ cell >> 32 ^ UINT64_C(0x2545f4914f6cdd1d)) * UINT64_C(0x9e3779b97f4a7c15);
+    return (uint32_t)((mixed ^ mixed >> 29) * UINT64_C(0xbf58476d1ce4e5b9) >> 32);
 }
 
 unsigned ledger_due(const struct op *op, const struct ledger *l, const struct lookup *lookup,
@@ -180,42 +191,88 @@ static uint64_t table_bytes(const struct version *v)
     return sum;
 }
 
-/* Cells of at most CELLS_MAX and about CELL_BLOCKS blocks each, were the keys spread evenly. */
-static void cut_cells(struct ledger *l, const struct version *v, double blocks)
+static int compare_u64(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Fences of all loaded tables, evenly, as distances. */
+static void fences_take(struct ledger *l, const struct version *v)
+{
+    const uint64_t lowest = atomic_load_explicit(&l->lowest, memory_order_relaxed);
+    const size_t skip = load_u32_relaxed(&l->skip);
+    const uint64_t stride = (uint64_t)(l->blocks / FENCES_MOST) + 1;
+    uint64_t block = 0;
+    l->fence_count = 0;
+    for (uint32_t t = 0; t < v->table_count; t++) {
+        const struct table *table = v->tables[t]->table;
+        for (uint32_t i = 0; table_is_loaded(table) && i < table_blocks(table); i++) {
+            if (block++ % stride || l->fence_count == FENCES_MOST)
+                continue;
+            const uint64_t at = table_fence8(table, i, skip);
+            l->fences[l->fence_count++] = at > lowest ? at - lowest : 0;
+        }
+    }
+    qsort(l->fences, l->fence_count, sizeof *l->fences, compare_u64);
+}
+
+/* In how many cells the fences are, were they cut so. */
+static uint32_t cells_at(const struct ledger *l, uint32_t shift)
+{
+    uint32_t count = l->fence_count > 0;
+    for (uint32_t i = 1; i < l->fence_count; i++)
+        count += l->fences[i] >> shift != l->fences[i - 1] >> shift;
+    return count;
+}
+
+/* Keys seldom fill their space evenly (digits are ten of 256 bytes), so the cells are cut by the
+ * fences of the tables: about CELL_BLOCKS of all blocks in each, as far as these can tell. mutex
+ * held. */
+static void cut_cells(struct ledger *l, const struct version *v)
+{
+    fences_take(l, v);
+    const double by_blocks = l->blocks / CELL_BLOCKS, by_fences = l->fence_count / 2.0;
+    const double wanted = by_blocks < by_fences ? by_blocks : by_fences;
+    uint32_t shift = 63;
+    while (shift > 0 && cells_at(l, shift) < wanted)
+        shift--;
+    l->cells = cells_at(l, shift);
+    const uint32_t most = power_of_two(l->cells / CELLS_LEAST, ONE_IN_MOST);
+    if (l->one_in_space_most > most)
+        l->one_in_space_most = most;
+    atomic_store_explicit(&l->shift, shift, memory_order_relaxed);
+}
+
+/* Where cells are counted from. */
+static void take_range(struct ledger *l, const struct version *v)
 {
     struct slice smallest, largest;
     key_range(v, &smallest, &largest);
     const size_t skip = slice_common_prefix(smallest, largest);
-    const uint64_t lowest = slice_prefix8(smallest, skip);
-    const uint64_t span = slice_prefix8(largest, skip) - lowest;
-    const double cells = blocks / CELL_BLOCKS < CELLS_MAX ? blocks / CELL_BLOCKS + 1 : CELLS_MAX;
-    uint32_t shift = 0;
-    while (shift < 63 && (double)(span >> shift) >= cells)
-        shift++;
-    l->cells = (double)(span >> shift) + 1;
     atomic_store_explicit(&l->skip, (uint32_t)skip, memory_order_relaxed);
-    atomic_store_explicit(&l->lowest, lowest, memory_order_relaxed);
-    atomic_store_explicit(&l->shift, shift, memory_order_relaxed);
+    atomic_store_explicit(&l->lowest, slice_prefix8(smallest, skip), memory_order_relaxed);
 }
 
 /* Bytes that a block takes in the cache: as the loaded tables' blocks are, on average. */
 static double block_memory(const struct ledger *l, const struct version *v)
 {
-    double bytes = 0, blocks = 0;
-    for (uint32_t r = 0; r < v->run_count; r++)
-        for (uint32_t i = 0; i < v->runs[r].count; i++) {
-            const struct table *t = v->runs[r].tables[i]->table;
-            if (!table_is_loaded(t))
-                continue;
-            const struct table_properties *p = table_properties(t);
-            const double n = (double)p->data_blocks, most = (double)p->block_raw_max;
-            double raw = n > 0 ? (double)p->data_bytes / n : 0;
-            raw = raw > (double)l->block_bytes ? raw : (double)l->block_bytes; /* may be packed */
-            bytes += n * (raw < most ? raw : most);
-            blocks += n;
-        }
-    return (blocks > 0 ? bytes / blocks : (double)l->block_bytes) + CACHED_BLOCK_HEADER +
-           BLOCK_SLACK;
+    double bytes = 0, blocks = 0, entries = 0;
+    for (uint32_t i = 0; i < v->table_count; i++) {
+        const struct table *t = v->tables[i]->table;
+        if (!table_is_loaded(t))
+            continue;
+        const struct table_properties *p = table_properties(t);
+        const double n = (double)p->data_blocks, most = (double)p->block_raw_max;
+        double raw = n > 0 ? (double)p->data_bytes / n : 0;
+        raw = raw > (double)l->block_bytes ? raw : (double)l->block_bytes; /* may be packed */
+        bytes += n * (raw < most ? raw : most);
+        entries += (double)p->entries;
+        blocks += n;
+    }
+    if (blocks == 0)
+        return (double)cached_block_cost((size_t)l->block_bytes, 0);
+    return (double)cached_block_cost((size_t)(bytes / blocks), (size_t)(entries / blocks));
 }
 
 /* Blocks that the cache holds: it keeps a sixteenth free (table/cache.c). */
@@ -226,15 +283,20 @@ static double cached_blocks(double capacity, double block)
 }
 
 /* How the rate is made of space and time, and the ghost's size. mutex held. */
-static void apply_rate(struct ledger *l)
+static void apply_rate(struct ledger *l, const struct version *v)
 {
+    if (l->one_in == 2)
+        cut_cells(l, v);
     l->one_in_space = l->one_in < l->one_in_space_most ? l->one_in : l->one_in_space_most;
     const uint32_t in_time = l->one_in / l->one_in_space;
     const uint32_t end =
         l->one_in_space > 1 ? (uint32_t)((UINT64_C(1) << 32) / l->one_in_space) : 0;
-    if (end)
+    if (end && !l->all_fits) /* what was seen once is no first read again */
         ghost_keep(&l->ghost, end);
-    ghost_limit(&l->ghost, (uint64_t)(l->cached * GHOST_UNIT / l->one_in_space));
+    /* Where all fits, nothing is evicted, though chance may put more into the sample than its part
+     * of the cache. */
+    ghost_limit(&l->ghost, l->all_fits ? (uint64_t)GHOST_ROOM * GHOST_UNIT
+                                       : (uint64_t)(l->cached * GHOST_UNIT / l->one_in_space));
     l->followed = 0;
     atomic_store_explicit(&l->cells_end, end, memory_order_relaxed);
     atomic_store_explicit(&l->period, in_time > 1 ? ROW * in_time : 0, memory_order_relaxed);
@@ -249,17 +311,16 @@ static void configure(struct ledger *l, const struct version *v)
                               bytes >= l->configured_bytes / 2))
         return;
     const double block = block_memory(l, v), blocks = (double)bytes / block + 1;
-    cut_cells(l, v, blocks);
+    take_range(l, v);
+    l->blocks = blocks;
     l->cached = cached_blocks((double)l->cache_bytes, block);
     l->all_fits = l->cached >= blocks * 1.05;
-    double most = l->all_fits ? ONE_IN_MOST : l->cached / GHOST_LEAST;
-    if (most > l->cells / CELLS_LEAST)
-        most = l->cells / CELLS_LEAST;
-    l->one_in_space_most = power_of_two(most, ONE_IN_MOST);
+    l->one_in_space_most =
+        l->all_fits ? ONE_IN_MOST : power_of_two(l->cached / GHOST_LEAST, ONE_IN_MOST);
     l->configured_bytes = bytes;
     l->one_in = 1;
     ghost_clear(&l->ghost);
-    apply_rate(l);
+    apply_rate(l, v);
 }
 
 /* ---- the estimate ---- */
@@ -268,8 +329,7 @@ static void configure(struct ledger *l, const struct version *v)
  * blocks that have a followed cell. */
 static double share_followed(const struct ledger *l, const struct version *v, const struct run *run)
 {
-    const double blocks =
-        (double)run->bytes / (double)(table_bytes(v) + 1) * l->cells * CELL_BLOCKS;
+    const double blocks = l->blocks * (double)run->bytes / (double)(table_bytes(v) + 1);
     const double cells = 1 + l->cells / (blocks + 1);
     return 1 - pow(1 - 1.0 / l->one_in_space, cells);
 }
@@ -472,7 +532,7 @@ void ledger_follow(struct op *op, struct ledger *l, const struct version *versio
     l->followed += weights.read > 0;
     if (l->followed >= RATE_READS && l->one_in < ONE_IN_MOST) {
         l->one_in *= 2;
-        apply_rate(l);
+        apply_rate(l, version);
     }
     mutex_unlock(&l->mutex);
     if (drifted)

@@ -10,11 +10,12 @@
  * run: each RATE_READS that were followed halve the rate. What is left of the reads is chosen in
  * two ways, whose product is the rate:
  *
- *   in space  The key space is cut into cells of some blocks by the leading bytes of the keys; of
- *             the cells a part is followed, all reads of them, with a ghost of the same part of the
- *             cache (C. Waldspurger et al., "Efficient MRC construction with SHARDS", FAST 2015).
- *             First reads of blocks come out right only so: all reads of a block are followed or
- *             none. Which needs cells enough, and a ghost that is not too small.
+ *   in space  The key space is cut into cells of some blocks by the leading bytes of the keys, as
+ *             the tables' fences lie in it; of the cells a part is followed, all reads of them,
+ *             with a ghost of the same part of the cache (C. Waldspurger et al., "Efficient MRC
+ *             construction with SHARDS", FAST 2015). First reads of blocks come out right only so:
+ *             all reads of a block are followed or none; a block that lies in several cells is
+ *             weighed by its chance to be seen. Needs cells enough, and a ghost not too small.
  *   in time   Reads in a row, of all cells that are followed, every so often: what lies near in
  *             time stays near. The first few of each row bring the ghost up to date and are not
  *             counted. Right where misses are for want of room, for then it does not matter which

@@ -46,6 +46,15 @@ struct multi {
     struct file_request requests[CHUNK];
 };
 
+/* Whoever listens is told which key the steps are about. */
+static void tell_subject(const struct multi *m, const struct pending *p)
+{
+    if (!m->op->trace)
+        return;
+    m->op->subject = p->lookup.key;
+    m->op->subject_hash = p->lookup.hash;
+}
+
 /* ---- answers ---- */
 
 /* `table`: which knew the key; NULL: none did. */
@@ -94,6 +103,7 @@ static void search_memtables(struct multi *m)
         uint64_t stamp = 0;
         struct slice value = {0};
         tamiz_status st = TAMIZ_NOT_FOUND;
+        tell_subject(m, &m->keys[i]);
         for (uint32_t k = 0; st == TAMIZ_NOT_FOUND && k < m->view->memtable_count; k++)
             st = memtable_get(m->op, m->view->memtables[k]->memtable, &m->keys[i].lookup, &stamp,
                               &value);
@@ -137,6 +147,7 @@ static void ask_filters(struct multi *m)
         struct table_read how = read_options_table(m->options);
         uint32_t kept = p->next;
         tamiz_status st = TAMIZ_OK;
+        tell_subject(m, p);
         for (uint32_t k = p->next; st == TAMIZ_OK && k < p->end; k++) {
             enum table_verdict verdict = TABLE_NO_FILTER;
             how.level = m->pairs[k].level;
@@ -175,6 +186,7 @@ static bool advance(struct multi *m, uint32_t i, uint32_t *waits)
     uint64_t stamp = 0;
     struct slice value = {0};
     tamiz_status st = TAMIZ_NOT_FOUND;
+    tell_subject(m, p);
     while (st == TAMIZ_NOT_FOUND && p->next < p->end) {
         const struct pair *pair = &m->pairs[p->next];
         struct table_wait *w = &m->waits[*waits];
@@ -215,6 +227,7 @@ static void read_together(struct multi *m, uint32_t waits)
         struct cached_block *pinned = NULL;
         uint64_t stamp = 0;
         struct slice value = {0};
+        tell_subject(m, p);
         m->waits[i].request.status = m->requests[i].status;
         const tamiz_status st = table_get_end(m->op, &m->waits[i], &stamp, &value, &pinned);
         p->followed.device_reads[m->pairs[p->next].level]++;

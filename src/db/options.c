@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "env/env.h"
 #include "filter/filter.h"
 
 enum type { BOOLEAN, SIZE, NUMBER, FILTER, FILTER_MEMORY, COMPRESSION, COMPACTION, SYNC };
@@ -21,6 +22,8 @@ struct row {
     uint64_t least, most; /* of SIZE and NUMBER */
     const char *help;
 };
+
+enum { SYNC_INTERVAL_MAX = 3600000, ZSTD_MOST = 19 };
 
 #define KIB       UINT64_C(1024)
 #define AT(field) offsetof(tamiz_options, field)
@@ -140,7 +143,8 @@ static tamiz_status set_compression(const struct row *row, const char *text, tam
         if (strcmp(one, "none") == 0) {
             o->compression[level] = TAMIZ_COMPRESSION_NONE;
         } else if (strncmp(one, "zstd", 4) == 0 && (one[4] == 0 || one[4] == ':')) {
-            if (one[4] && (!parse_number(one + 5, &strength) || strength < 1 || strength > 19))
+            if (one[4] &&
+                (!parse_number(one + 5, &strength) || strength < 1 || strength > ZSTD_MOST))
                 return refuse(row, text, want);
             o->compression[level] = TAMIZ_COMPRESSION_ZSTD;
         } else {
@@ -173,7 +177,7 @@ static tamiz_status set_sync(const struct row *row, const char *text, tamiz_opti
     else if (strcmp(text, "always") == 0)
         o->sync = TAMIZ_SYNC_ALWAYS;
     else if (strncmp(text, "interval:", 9) == 0 && parse_number(text + 9, &ms) && ms >= 1 &&
-             ms <= 3600000)
+             ms <= SYNC_INTERVAL_MAX)
         o->sync = TAMIZ_SYNC_INTERVAL;
     else
         return refuse(row, text, "none, always or interval:MS with MS 1..3600000");
@@ -254,6 +258,36 @@ static tamiz_status set_one(tamiz_options *o, const char *text, size_t size)
     return set_row(row, equals + 1, o);
 }
 
+/* Fields that are names: a number that is none of them. */
+static tamiz_status check_names(const tamiz_options *o)
+{
+    if ((unsigned)o->compaction > TAMIZ_COMPACTION_LAZY ||
+        (unsigned)o->filter_memory > TAMIZ_FILTER_MONKEY || (unsigned)o->sync > TAMIZ_SYNC_ALWAYS)
+        return op_refuse(TAMIZ_INVALID_ARGUMENT,
+                         "compaction=%d filter_memory=%d sync=%d: no such value",
+                         (int)o->compaction, (int)o->filter_memory, (int)o->sync);
+    if (o->sync == TAMIZ_SYNC_INTERVAL &&
+        (o->sync_interval_ms < 1 || o->sync_interval_ms > SYNC_INTERVAL_MAX))
+        return op_refuse(TAMIZ_INVALID_ARGUMENT, "sync=interval:%u: want MS 1..%d",
+                         o->sync_interval_ms, SYNC_INTERVAL_MAX);
+    return TAMIZ_OK;
+}
+
+static tamiz_status check_compression(const tamiz_options *o, int level)
+{
+    const int strength = o->compression_level[level];
+    if ((unsigned)o->compression[level] > TAMIZ_COMPRESSION_ZSTD_DICT)
+        return op_refuse(TAMIZ_INVALID_ARGUMENT, "compression of level %d: %d: no such value",
+                         level, (int)o->compression[level]);
+    if (o->compression[level] == TAMIZ_COMPRESSION_ZSTD_DICT)
+        return op_refuse(TAMIZ_NOT_SUPPORTED,
+                         "compression of level %d: only none and zstd are built in", level);
+    if (o->compression[level] == TAMIZ_COMPRESSION_ZSTD && (strength < 1 || strength > ZSTD_MOST))
+        return op_refuse(TAMIZ_INVALID_ARGUMENT, "compression of level %d: zstd:%d: want 1..%d",
+                         level, strength, ZSTD_MOST);
+    return TAMIZ_OK;
+}
+
 tamiz_status options_check(const tamiz_options *o)
 {
     for (int i = 0; i < ROWS; i++) {
@@ -274,39 +308,57 @@ tamiz_status options_check(const tamiz_options *o)
     if (o->max_open_files && o->max_open_files < 16)
         return op_refuse(TAMIZ_INVALID_ARGUMENT, "max_open_files=%u: want 0 or 16 and more",
                          o->max_open_files);
-    if ((unsigned)o->compaction > TAMIZ_COMPACTION_LAZY || (unsigned)o->sync > TAMIZ_SYNC_ALWAYS)
-        return op_refuse(TAMIZ_INVALID_ARGUMENT, "compaction=%d sync=%d: no such value",
-                         (int)o->compaction, (int)o->sync);
-    for (int i = 0; i < TAMIZ_LEVELS; i++)
-        if (o->compression[i] == TAMIZ_COMPRESSION_ZSTD_DICT ||
-            (unsigned)o->compression[i] > TAMIZ_COMPRESSION_ZSTD_DICT)
-            return op_refuse(TAMIZ_NOT_SUPPORTED,
-                             "compression of level %d: only none and zstd are built in", i);
+    tamiz_status st = check_names(o);
+    for (int i = 0; i < TAMIZ_LEVELS && st == TAMIZ_OK; i++)
+        st = check_compression(o, i);
+    if (st != TAMIZ_OK)
+        return st;
     struct counters nowhere = {0};
     struct op op;
     op_init(&op, &alloc_libc, &nowhere);
     return op_publish(&op, filter_policy_check(&op, &o->filter));
 }
 
+/* As much of the caller's struct as both sides know. */
+static size_t known_size(const tamiz_options *given)
+{
+    return given->struct_size < sizeof *given ? given->struct_size : sizeof *given;
+}
+
+/* The caller's fields over the defaults; env as given. */
+static tamiz_status merge(const tamiz_options *given, tamiz_options *taken)
+{
+    tamiz_options_init(taken);
+    if (given && given->struct_size < sizeof given->struct_size)
+        return op_refuse(TAMIZ_INVALID_ARGUMENT,
+                         "options: struct_size=%zu: start from TAMIZ_OPTIONS_INIT",
+                         given->struct_size);
+    if (given)
+        memcpy(taken, given, known_size(given));
+    taken->struct_size = sizeof *taken;
+    return TAMIZ_OK;
+}
+
 tamiz_status tamiz_options_set(tamiz_options *options, const char *text)
 {
     if (!options || !text)
         return op_refuse(TAMIZ_INVALID_ARGUMENT, "options or text: NULL");
-    if (options->struct_size < sizeof *options)
-        return op_refuse(TAMIZ_INVALID_ARGUMENT,
-                         "options: struct_size=%zu: want %zu; start from TAMIZ_OPTIONS_INIT",
-                         options->struct_size, sizeof *options);
-    tamiz_options changed = *options;
+    tamiz_options changed;
+    tamiz_status st = merge(options, &changed);
+    if (st != TAMIZ_OK)
+        return st;
     for (const char *at = text; *at;) {
         const size_t size = strcspn(at, " \t\r\n");
-        const tamiz_status st = size ? set_one(&changed, at, size) : TAMIZ_OK;
+        st = size ? set_one(&changed, at, size) : TAMIZ_OK;
         if (st != TAMIZ_OK)
             return st;
         at += size + (at[size] != 0);
     }
-    const tamiz_status st = options_check(&changed);
-    if (st == TAMIZ_OK)
-        *options = changed;
+    st = options_check(&changed);
+    if (st == TAMIZ_OK) {
+        changed.struct_size = options->struct_size;
+        memcpy(options, &changed, known_size(options));
+    }
     return st;
 }
 
@@ -385,10 +437,16 @@ static tamiz_status hand_out(struct buf *out, char **text)
 
 tamiz_status tamiz_options_text(const tamiz_options *options, char **text)
 {
+    tamiz_options taken;
+    if (text)
+        *text = NULL;
     if (!options || !text)
         return op_refuse(TAMIZ_INVALID_ARGUMENT, "options or text: NULL");
+    const tamiz_status st = options_take(options, &taken);
+    if (st != TAMIZ_OK)
+        return st;
     struct buf out = buf_init(&alloc_libc);
-    options_print(&out, options);
+    options_print(&out, &taken);
     return hand_out(&out, text);
 }
 
@@ -422,16 +480,13 @@ tamiz_status tamiz_options_help(char **text)
 
 tamiz_status options_take(const tamiz_options *options, tamiz_options *taken)
 {
-    tamiz_options_init(taken);
-    if (options && options->struct_size < sizeof options->struct_size)
-        return op_refuse(TAMIZ_INVALID_ARGUMENT,
-                         "options: struct_size=%zu: start from TAMIZ_OPTIONS_INIT",
-                         options->struct_size);
-    if (options)
-        memcpy(taken, options,
-               options->struct_size < sizeof *taken ? options->struct_size : sizeof *taken);
-    taken->struct_size = sizeof *taken;
+    const tamiz_status st = merge(options, taken);
+    if (st != TAMIZ_OK)
+        return st;
     if (!taken->env)
         taken->env = tamiz_env_posix();
+    if (!env_is_complete(taken->env))
+        return op_refuse(TAMIZ_INVALID_ARGUMENT,
+                         "env: a function that must be there is NULL, or beyond its struct_size");
     return options_check(taken);
 }

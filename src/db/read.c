@@ -35,7 +35,7 @@ static tamiz_status reading_begin(struct reading *r, tamiz *db, const tamiz_read
         return st;
     r->slot = epoch_enter(&db->store->epoch);
     op_init(&r->op, &db->store->alloc, &r->slot->count);
-    r->op.trace = r->options->trace;
+    op_listen(&r->op, r->options->trace);
     return TAMIZ_OK;
 }
 
@@ -180,6 +180,7 @@ tamiz_status tamiz_may_contain(tamiz *db, const void *key, size_t key_size, bool
     const struct view *view = view_borrow(db, &seq);
     const struct lookup lookup =
         lookup_make(slice_of(key, key_size), read_options_seq(r.options, seq));
+    r.op.subject_hash = lookup.hash;
     *maybe = may_contain(&r.op, view, &lookup, r.options);
     return reading_end(&r, &none, TAMIZ_OK);
 }

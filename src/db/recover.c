@@ -215,9 +215,9 @@ static tamiz_status judge_gap(struct op *op, struct replay *r, struct log_reader
     return TAMIZ_OK;
 }
 
-/* The first log goes on where the tables end. Edits of the manifest are durable before a log is
- * removed, so a hole here is not from a crash: the manifest has lost edits, and with them tables.
- */
+/* The first log goes on where the tables end. A log's name is durable before anything is in it, and
+ * edits of the manifest before a log is removed; so a hole here is not from a crash: the manifest
+ * has lost edits, and with them tables. */
 static tamiz_status check_first_log(struct op *op, const struct manifest_state *state,
                                     const struct log_reader *log, const char *path)
 {
@@ -254,6 +254,9 @@ static tamiz_status replay_log(struct op *op, struct replay *r, size_t i, uint64
         TRY(replay_record(op, r, body, limit_seq, path));
         records++;
     }
+    /* Nothing of it is there, so that what the next log has follows a gap. */
+    if (!empty && !r->next_seq)
+        r->next_seq = log.header.first;
     if (!empty && log.end == LOG_END_TORN)
         store_event(s, TAMIZ_EVENT_RECOVERY,
                     "%s: %llu bytes of an unfinished write at the end, ignored", path,

@@ -30,6 +30,7 @@
 #include "log/batch.h"
 #include "mem/memtable.h"
 #include "table/merge.h"
+#include "version/signature.h"
 
 static const char LOST[] = "lost";
 
@@ -120,7 +121,7 @@ static tamiz_status look_around(struct repair *r)
             qsort(lists[i]->data, count_of(lists[i]), sizeof(uint64_t), ascending);
     }
     if (r->current || r->tables.size || r->logs.size || r->manifests.size)
-        return TAMIZ_OK;
+        return store_signature(r->op, r->s->env, r->s->directory);
     op_fail(r->op, TAMIZ_NOT_FOUND, "%s: no store here", r->s->directory);
     return TAMIZ_NOT_FOUND;
 }

@@ -111,6 +111,17 @@ static tamiz_status finish(struct tamiz_iter *it)
     return it->status < 0 ? op_publish(&it->op, it->status) : it->status;
 }
 
+/* NULL is the empty key only with size 0. */
+static bool refuse_key(struct tamiz_iter *it, const void *key, size_t key_size)
+{
+    if (key || key_size == 0)
+        return false;
+    begin(it);
+    fail(it, op_fail(&it->op, TAMIZ_INVALID_ARGUMENT, "seek: key: NULL with size %zu", key_size));
+    (void)finish(it);
+    return true;
+}
+
 /* ---- public ---- */
 
 void tamiz_iter_seek_first(tamiz_iter *it)
@@ -141,9 +152,9 @@ void tamiz_iter_seek_last(tamiz_iter *it)
 
 void tamiz_iter_seek(tamiz_iter *it, const void *key, size_t key_size)
 {
-    if (!it)
+    if (!it || refuse_key(it, key, key_size))
         return;
-    const struct slice to = slice_of(key, key ? key_size : 0);
+    const struct slice to = slice_of(key, key_size);
     if (below_lower(it, to)) {
         tamiz_iter_seek_first(it);
         return;
@@ -156,9 +167,9 @@ void tamiz_iter_seek(tamiz_iter *it, const void *key, size_t key_size)
 
 void tamiz_iter_seek_for_prev(tamiz_iter *it, const void *key, size_t key_size)
 {
-    if (!it)
+    if (!it || refuse_key(it, key, key_size))
         return;
-    const struct slice to = slice_of(key, key ? key_size : 0);
+    const struct slice to = slice_of(key, key_size);
     if (above_upper(it, to)) {
         tamiz_iter_seek_last(it);
         return;
@@ -343,7 +354,7 @@ tamiz_status tamiz_iter_open(tamiz *db, const tamiz_read_options *options, tamiz
         return op_refuse(TAMIZ_OUT_OF_MEMORY, "out of memory");
     it->store = s;
     op_init(&it->op, &s->alloc, &it->count);
-    it->op.trace = options->trace;
+    op_listen(&it->op, options->trace);
     it->lower = it->upper = it->saved_key = it->saved_value = buf_init(&s->alloc);
     iter_link(it);
     uint64_t seq;

@@ -77,6 +77,8 @@ tamiz_status read_options_resolve(const struct tamiz *db, const tamiz_read_optio
         memcpy(room, given, given->struct_size);
         *options = given = room;
     }
+    if (given->trace && !given->trace->step)
+        return op_refuse(TAMIZ_INVALID_ARGUMENT, "read options: a trace whose step is NULL");
     if (given->snapshot && given->snapshot->store != db->store)
         return op_refuse(TAMIZ_INVALID_ARGUMENT, "%s: the snapshot is of another store",
                          db->store->directory);

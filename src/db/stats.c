@@ -428,12 +428,13 @@ static bool property_print(struct buf *out, tamiz *db, const char *name, const t
 
 tamiz_status tamiz_property(tamiz *db, const char *name, char **text)
 {
+    if (text)
+        *text = NULL;
     tamiz_status st = store_check(db);
     if (st != TAMIZ_OK)
         return st;
     if (!name || !text)
         return op_refuse(TAMIZ_INVALID_ARGUMENT, "name or text: NULL");
-    *text = NULL;
     struct store *s = db->store;
     struct counters *room = mem_new_array(&s->alloc, 1, sizeof *room);
     tamiz_stats *stats = mem_new_array(&s->alloc, 1, sizeof *stats);

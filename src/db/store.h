@@ -32,8 +32,7 @@ struct ledger;
 struct store_log {
     uint64_t number;
     struct log_writer writer;
-    bool entry_synced; /* its name in the directory survives a power cut               */
-    uint64_t last_seq; /* highest sequence in it; 0: none                              */
+    uint64_t last_seq; /* highest sequence in it, or before it                              */
 };
 
 /* A standing background error: kept until the same work succeeds. */

@@ -109,7 +109,7 @@ static void table_json(struct buf *out, const struct view_of_table *t, void *ctx
     buf_text(out, "}");
 }
 
-enum { KINDS_MAX = 24 };
+enum { KINDS_MAX = 24, WORTH_PROBES = 10000 /* before a filter is judged */ };
 struct kinds {
     uint32_t count;
     struct of_kind {
@@ -256,7 +256,7 @@ static void worth(struct buf *out, int level, const tamiz_level_stats *l, double
     }
     buf_printf(out, " of filter avoided %.3g device reads a second, %.3g a KiB so far",
                avoided / seconds, avoided * 1024 / (double)l->filter_bytes);
-    if (avoided + error < seconds / 2)
+    if (l->filter_probes > WORTH_PROBES && avoided + error < seconds / 2)
         buf_text(out, ": it could go, and its memory to the cache");
     buf_text(out, "\n");
 }

@@ -40,7 +40,7 @@ tamiz_status store_new_log(struct op *op, struct store *s, uint64_t first_seq)
         s->logs = grown;
         s->log_capacity = capacity;
     }
-    struct store_log fresh = {.number = store_next_file(s)};
+    struct store_log fresh = {.number = store_next_file(s), .last_seq = first_seq - 1};
     struct log_header header = {.kind = LOG_WAL,
                                 .number = fresh.number,
                                 .first = first_seq,
@@ -49,7 +49,14 @@ tamiz_status store_new_log(struct op *op, struct store *s, uint64_t first_seq)
     path = store_path(op, s, FILE_LOG, fresh.number);
     TRY(path ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
     TRY(log_create(op, s->env, &s->alloc, path, IO_LOG, &header, LOG_ALLOCATE, &fresh.writer));
-    s->logs[s->log_count++] = fresh;
+    /* Its name is durable before anything is in it: a log that is missing is never from a crash. */
+    st = env_sync_directory(op, s->env, s->directory);
+    if (st == TAMIZ_OK) {
+        s->logs[s->log_count++] = fresh;
+    } else {
+        (void)log_close(op, &fresh.writer);
+        (void)env_remove(op, s->env, path);
+    }
 done:
     mem_free_text(&s->alloc, path);
     return st;
@@ -60,7 +67,7 @@ done:
 static tamiz_status log_mark_end(struct op *op, struct store *s, struct store_log *log,
                                  uint64_t next_seq)
 {
-    if (log->writer.broken || log->last_seq + 1 == next_seq || log->writer.end == LOG_HEADER_SIZE)
+    if (log->writer.broken || log->last_seq + 1 == next_seq)
         return TAMIZ_OK;
     struct buf head = buf_init(&s->alloc);
     batch_head(&head, next_seq, 0);
@@ -91,17 +98,11 @@ tamiz_status store_sync_logs(struct op *op, struct store *s)
 {
     assert(mutex_held(&s->log_mutex));
     tamiz_status st = TAMIZ_OK;
-    bool names = false;
     for (size_t i = 0; i < s->log_count; i++) {
         struct store_log *log = &s->logs[i];
         if (log->writer.durable < log->writer.end)
             TRY(log_sync(op, &log->writer));
-        names |= !log->entry_synced;
     }
-    if (names)
-        TRY(env_sync_directory(op, s->env, s->directory));
-    for (size_t i = 0; i < s->log_count; i++)
-        s->logs[i].entry_synced = true;
     atomic_store_explicit(&s->last_sync_ns, env_monotonic_ns(s->env), memory_order_relaxed);
 done:
     return st;

@@ -36,8 +36,8 @@ struct writer {
 
 tamiz_status db_write(struct op *op, struct writer *w);
 
-/* A new log file, appended to store->logs and from now on the one that is written. log_mutex held.
- */
+/* A new log file, its name durable, appended to store->logs and from now on the one that is
+ * written. log_mutex held. */
 tamiz_status store_new_log(struct op *op, struct store *s, uint64_t first_seq);
 /* From within `work`: sequences up to `seq` are taken, by what is not in the log. All logs are on
  * the disk afterwards. On failure nothing may have come of it. No lock held. */
@@ -45,7 +45,7 @@ tamiz_status store_log_skip(struct op *op, struct store *s, uint64_t seq);
 /* Closes and removes logs that no memtable needs any more: numbers below `keep_from`. No lock held
  * but install_mutex. */
 void store_drop_logs(struct op *op, struct store *s, uint64_t keep_from);
-/* All logs, oldest first, and their names, are on the disk. log_mutex held. */
+/* All logs, oldest first, are on the disk. log_mutex held. */
 tamiz_status store_sync_logs(struct op *op, struct store *s);
 
 struct tamiz_batch {

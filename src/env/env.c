@@ -9,6 +9,20 @@
 #include <stdio.h>
 #include <string.h>
 
+bool env_is_complete(const tamiz_env *env)
+{
+    const tamiz_env_ops *o = env->ops;
+    if (!o || o->struct_size < offsetof(tamiz_env_ops, read_many))
+        return false;
+    const bool files = o->open && o->close && o->read && o->write && o->sync && o->truncate &&
+                       o->allocate && o->file_info;
+    const bool names = o->path_info && o->list && o->make_directory && o->remove_directory &&
+                       o->rename && o->link && o->remove && o->sync_directory;
+    const bool rest = o->lock && o->unlock && o->wall_us && o->monotonic_ns && o->sleep_us &&
+                      o->random && o->boot_id;
+    return files && names && rest;
+}
+
 /* ---- whole files ---- */
 
 tamiz_status env_read_file(struct op *op, const tamiz_env *env, const char *path,
@@ -280,8 +294,9 @@ uint64_t env_boot_id(const tamiz_env *env)
 
 const char *env_read_many_name(const tamiz_env *env)
 {
-    return env->ops->read_many && env->ops->read_many_name ? env->ops->read_many_name(env->ctx)
-                                                           : "read";
+    return ENV_HAS(env, read_many) && ENV_HAS(env, read_many_name)
+               ? env->ops->read_many_name(env->ctx)
+               : "read";
 }
 
 tamiz_status env_absolute_path(struct op *op, const tamiz_env *env, const struct alloc *alloc,
@@ -289,7 +304,7 @@ tamiz_status env_absolute_path(struct op *op, const tamiz_env *env, const struct
 {
     char room[4096];
     *absolute = NULL;
-    if (env->ops->absolute_path) {
+    if (ENV_HAS(env, absolute_path)) {
         const int error = env->ops->absolute_path(env->ctx, path, room, sizeof room);
         if (error)
             return op_fail_os(op, error, "find the directory", path);
@@ -301,5 +316,5 @@ tamiz_status env_absolute_path(struct op *op, const tamiz_env *env, const struct
 
 uint32_t env_open_files_limit(const tamiz_env *env)
 {
-    return env->ops->open_files_limit ? env->ops->open_files_limit(env->ctx) : 0;
+    return ENV_HAS(env, open_files_limit) ? env->ops->open_files_limit(env->ctx) : 0;
 }

@@ -15,6 +15,13 @@ enum { DIRECT_ALIGN = 4096 };
 
 struct file;
 
+/* Every function that must be there is, and within struct_size. */
+bool env_is_complete(const tamiz_env *env);
+/* Whether an optional one is: beyond struct_size it is NULL, whatever stands there. */
+#define ENV_HAS(env, function)                                                                     \
+    ((env)->ops->struct_size >= offsetof(tamiz_env_ops, function) + sizeof(env)->ops->function &&  \
+     (env)->ops->function)
+
 /* The allocator of `op` outlives the file. Opens `path`. TAMIZ_OPEN_DIRECT where the file system
  * refuses it: opened buffered, file_is_direct() says so. *file is NULL on failure; a missing file
  * is TAMIZ_IO_ERROR with op->os_error ENOENT. Owned: file_close. */
@@ -105,8 +112,6 @@ tamiz_status env_link(struct op *op, const tamiz_env *env, const char *from, con
 tamiz_status env_remove(struct op *op, const tamiz_env *env, const char *path);
 /* counted in op->count->syncs, like file_sync */
 tamiz_status env_sync_directory(struct op *op, const tamiz_env *env, const char *path);
-/* The directory that `path` stands in: so that the name of `path` itself survives a power cut. */
-tamiz_status env_sync_parent(struct op *op, const tamiz_env *env, const char *path);
 /* TAMIZ_BUSY names path and holder. */
 tamiz_status env_lock(struct op *op, const tamiz_env *env, const char *path, void **lock);
 tamiz_status env_unlock(struct op *op, const tamiz_env *env, void *lock);

@@ -202,12 +202,6 @@ tamiz_status file_read(struct op *op, struct file *file, enum io_purpose purpose
 
 enum { MANY = 64 }; /* requests handed on together: bounds the stack */
 
-static bool env_has_read_many(const tamiz_env *env)
-{
-    const size_t end = offsetof(tamiz_env_ops, read_many) + sizeof env->ops->read_many;
-    return env->ops->struct_size >= end && env->ops->read_many;
-}
-
 /* An op for one request: same counters, a record of its own that nobody keeps. */
 static tamiz_status read_alone(const struct op *op, enum io_purpose purpose,
                                const struct file_request *r)
@@ -296,7 +290,7 @@ void file_read_many(struct op *op, enum io_purpose purpose, struct file_request 
     for (size_t at = 0; at < n;) {
         const size_t part = n - at < MANY ? n - at : MANY;
         struct file_request *first = requests + at;
-        if (part == 1 || !env_has_read_many(first->file->env) ||
+        if (part == 1 || !ENV_HAS(first->file->env, read_many) ||
             !read_together(op, purpose, first, part))
             read_each(op, purpose, first, part);
         at += part;
@@ -351,7 +345,7 @@ void *file_map(struct file *file, uint64_t offset, size_t size)
 {
     const tamiz_env_ops *ops = file->env->ops;
     void *address = NULL;
-    if (!ops->map || !ops->unmap ||
+    if (!ENV_HAS(file->env, map) || !ENV_HAS(file->env, unmap) ||
         ops->map(file->env->ctx, file->handle, offset, size, &address) != 0)
         return NULL;
     return address;

@@ -98,8 +98,10 @@ void banding_free(const struct alloc *alloc, struct banding *banding);
 
 enum { BAND_REDUNDANT = -1, BAND_CONTRADICTION = -2 };
 
-/* The slot that the key's row now fills, or one of the two above. */
-static inline int64_t banding_add(struct banding *banding, struct band_key key)
+/* The slot that the key's row now fills, or one of the two above. Inlined into each caller, so that
+ * those compiled for a machine with better shifts (BMI2) have them here. */
+static inline __attribute__((always_inline)) int64_t banding_add(struct banding *banding,
+                                                                 struct band_key key)
 {
     for (;;) {
         struct band_row *row = &banding->rows[key.start];
@@ -164,6 +166,17 @@ static inline bool band_holds(const struct band_shape *shape, const uint8_t *pay
             return false;
     }
     return true;
+}
+
+/* Bit by bit, as band_holds asks: the first column that disagrees says no. */
+static inline void band_story(const struct band_shape *shape, struct band_key key, bool holds,
+                              struct buf *out)
+{
+    const unsigned columns = band_block_columns(shape, key.start / BLOCK_SLOTS);
+    buf_printf(out, "fingerprint 0x%x of %u bits; slots %llu to %llu %s it",
+               key.fingerprint & ((columns < 32 ? UINT32_C(1) << columns : 0) - 1), columns,
+               (unsigned long long)key.start, (unsigned long long)key.start + BAND - 1,
+               holds ? "give" : "do not give");
 }
 
 static inline void band_touch(const struct band_shape *shape, const uint8_t *payload,

@@ -15,7 +15,7 @@
  * The line is chosen by the upper bits of the mixed hash, so that a build, which gets them sorted,
  * walks the lines in order. Bit i is the upper 9 bits of (lower 32 bits of the mixed hash) times an
  * odd constant of its own: eight multiplications, eight shifts and eight looks in one instruction
- * each, where AVX2 is there.
+ * each, where AVX2 is there; AVX-512 has the whole line in one register.
  *
  *   payload: lines of 64 bytes; bit b of a line is bit b % 8 of its byte b / 8.
  *   parameters: [0] k.
@@ -39,22 +39,22 @@ static const uint32_t multipliers[K_MAX] = {
     0x7d29825d, 0xc3cf1711, 0x3466e9a1, 0xd81a8d2b, 0xdb01602b, 0xa9038a93, 0xedf5f1d9, 0x54496ad7,
 };
 
+/* The rate over k has one minimum, a little below bits a key times ln 2: downhill from there. */
 static unsigned best_k(double keys, double lines, double *fpr)
 {
-    const double per_line = lines * LINE_BITS / (keys > 0 ? keys : 1);
-    const double middle = per_line * LN2;
-    const unsigned last = middle > K_MAX - 1 ? K_MAX : (unsigned)middle + 1;
-    const unsigned first = middle * 0.6 > K_MAX - 8 ? K_MAX - 8 : (unsigned)(middle * 0.6);
-    unsigned best = 1;
-    *fpr = 1;
-    for (unsigned k = first < 1 ? 1 : first; k <= last; k++) {
-        const double rate = theory_lines_fpr(keys, lines, LINE_BITS, k);
-        if (rate < *fpr) {
+    const double guess = lines * LINE_BITS / (keys > 0 ? keys : 1) * LN2 * 0.85;
+    unsigned k = guess < 1 ? 1 : guess > K_MAX ? K_MAX : (unsigned)guess;
+    *fpr = theory_lines_fpr(keys, lines, LINE_BITS, k);
+    for (int step = 1; step >= -1; step -= 2)
+        for (unsigned next = k + (unsigned)step; next >= 1 && next <= K_MAX;
+             next += (unsigned)step) {
+            const double rate = theory_lines_fpr(keys, lines, LINE_BITS, next);
+            if (rate >= *fpr)
+                break;
             *fpr = rate;
-            best = k;
+            k = next;
         }
-    }
-    return best;
+    return k;
 }
 
 static double lines_for_bits(double keys, double per_key)
@@ -189,12 +189,44 @@ static void blocked_prefetch(const struct filter_view *view, uint64_t hash)
     filter_touch(view->payload + line_of(filter_mix(hash, view->seed), view->payload_bytes));
 }
 
+static void blocked_story(const struct filter_view *view, uint64_t hash, struct buf *out)
+{
+    struct filter_bits_story story = {0};
+    const uint64_t mixed = filter_mix(hash, view->seed);
+    const uint64_t line = line_of(mixed, view->payload_bytes);
+    buf_printf(out, "line %llu of %llu, of its 512 bits", (unsigned long long)line / LINE_BYTES,
+               (unsigned long long)view->payload_bytes / LINE_BYTES);
+    for (unsigned j = 0; j < view->parameters[0]; j++) {
+        const uint32_t bit = bit_of(mixed, j);
+        filter_story_bit(&story, out, bit, view->payload[line + (bit >> 3)] >> (bit & 7) & 1);
+    }
+    filter_story_bits_end(&story, out);
+}
+
 static void blocked_describe(const struct filter_view *view, tamiz_filter_info *info)
 {
     info->hashes = view->parameters[0];
     info->fill = (double)filter_count_bits(view->payload, view->payload_bytes) /
                  (double)(view->payload_bytes * 8);
 }
+
+static tamiz_status blocked_open(struct op *op, struct filter_view *view)
+{
+    const uint64_t lines = view->payload_bytes / LINE_BYTES;
+    if (lines == 0 || lines > UINT32_MAX || view->payload_bytes % LINE_BYTES)
+        return op_fail(op, TAMIZ_CORRUPTION, "filter blocked: %llu bytes: want lines of %d",
+                       (unsigned long long)view->payload_bytes, LINE_BYTES);
+    if (view->parameters[0] < 1 || view->parameters[0] > K_MAX)
+        return op_fail(op, TAMIZ_CORRUPTION, "filter blocked: k=%u: want 1..%d",
+                       view->parameters[0], K_MAX);
+    return TAMIZ_OK;
+}
+
+/* What all ways of asking share. */
+#define BLOCKED_FACES                                                                              \
+    .name = "blocked", .id = 2, .version = 1, .plan = blocked_plan, .build = blocked_build,        \
+    .open = blocked_open, .story = blocked_story, .prefetch = blocked_prefetch,                    \
+    .rate = blocked_rate, .describe = blocked_describe
 
 #if defined(__x86_64__) && defined(__GNUC__)
 /* For lane j of this round: 1 where j < k, so that the lanes beyond ask for no bit. */
@@ -323,10 +355,36 @@ __attribute__((target("avx2"))) static bool blocked_may_contain_avx2(const struc
                     view->parameters[0]);
 }
 
+/* All 16 words of the line in one register: no halves to choose from. */
+__attribute__((target("avx512f"))) static inline bool eight_set_avx512(__m512i line, uint32_t low,
+                                                                       unsigned first, unsigned k)
+{
+    const __m256i by = _mm256_loadu_si256((const void *)(multipliers + first));
+    const unsigned lanes = k - first < LANES ? k - first : LANES;
+    const __m256i ones = _mm256_loadu_si256((const void *)(lane_ones + LANES - lanes));
+    const __m256i product = _mm256_mullo_epi32(_mm256_set1_epi32((int)low), by);
+    const __m512i word = _mm512_castsi256_si512(_mm256_srli_epi32(product, 28));
+    const __m256i bit = _mm256_srli_epi32(_mm256_slli_epi32(product, 4), 27);
+    const __m256i words = _mm512_castsi512_si256(_mm512_permutexvar_epi32(word, line));
+    return _mm256_testc_si256(words, _mm256_sllv_epi32(ones, bit));
+}
+
+__attribute__((target("avx512f"))) static inline bool line_set_avx512(const uint8_t *line,
+                                                                      uint32_t low, unsigned k)
+{
+    const __m512i words = _mm512_load_si512(line);
+    bool set = eight_set_avx512(words, low, 0, k);
+    for (unsigned first = LANES; set && first < k; first += LANES)
+        set = eight_set_avx512(words, low, first, k);
+    return set;
+}
+
 enum { BATCH = 32 };
 
-__attribute__((target("avx2"))) static void
-blocked_many_avx2(const struct filter_view *view, const uint64_t *hashes, size_t n, bool *maybe)
+typedef bool ask_line(const uint8_t *line, uint32_t low, unsigned k);
+
+static inline __attribute__((always_inline)) void
+many(ask_line *ask, const struct filter_view *view, const uint64_t *hashes, size_t n, bool *maybe)
 {
     const uint64_t bytes = view->payload_bytes;
     for (size_t start = 0; start < n; start += BATCH) {
@@ -340,73 +398,82 @@ blocked_many_avx2(const struct filter_view *view, const uint64_t *hashes, size_t
             filter_touch(lines[i]);
         }
         for (size_t i = 0; i < count; i++)
-            maybe[start + i] = line_set(lines[i], low[i], view->parameters[0]);
+            maybe[start + i] = ask(lines[i], low[i], view->parameters[0]);
     }
+}
+
+__attribute__((target("avx2"))) static void
+blocked_many_avx2(const struct filter_view *view, const uint64_t *hashes, size_t n, bool *maybe)
+{
+    many(line_set, view, hashes, n, maybe);
+}
+
+__attribute__((target("avx512f"))) static void
+blocked_many_avx512(const struct filter_view *view, const uint64_t *hashes, size_t n, bool *maybe)
+{
+    many(line_set_avx512, view, hashes, n, maybe);
+}
+
+static inline __attribute__((always_inline)) uint64_t
+lines_ask(ask_line *ask, const struct filter_line *lines, size_t n)
+{
+    uint64_t maybe = 0;
+    for (size_t i = 0; i < n; i++)
+        maybe |= (uint64_t)ask(lines[i].line, lines[i].bits, lines[i].k) << i;
+    return maybe;
 }
 
 __attribute__((target("avx2"))) static uint64_t lines_ask_avx2(const struct filter_line *lines,
                                                                size_t n)
 {
-    uint64_t maybe = 0;
-    for (size_t i = 0; i < n; i++)
-        maybe |= (uint64_t)line_set(lines[i].line, lines[i].bits, lines[i].k) << i;
-    return maybe;
+    return lines_ask(line_set, lines, n);
 }
 
+__attribute__((target("avx512f"))) static uint64_t lines_ask_avx512(const struct filter_line *lines,
+                                                                    size_t n)
+{
+    return lines_ask(line_set_avx512, lines, n);
+}
+
+__attribute__((target("avx512f"))) static bool
+blocked_may_contain_avx512(const struct filter_view *view, uint64_t hash)
+{
+    const uint64_t mixed = filter_mix(hash, view->seed);
+    return line_set_avx512(view->payload + line_of(mixed, view->payload_bytes), (uint32_t)mixed,
+                           view->parameters[0]);
+}
+
+static const struct filter_family blocked_avx512 = {
+    BLOCKED_FACES,
+    .build_loose = build_loose_avx512,
+    .may_contain = blocked_may_contain_avx512,
+    .may_contain_many = blocked_many_avx512,
+    .usable = filter_has_avx512,
+};
+
 static const struct filter_family blocked_avx2 = {
-    .name = "blocked",
-    .id = 2,
-    .version = 1,
-    .plan = blocked_plan,
-    .build = blocked_build,
+    BLOCKED_FACES,
+    .build_loose = build_loose_avx2,
     .may_contain = blocked_may_contain_avx2,
     .may_contain_many = blocked_many_avx2,
-    .prefetch = blocked_prefetch,
-    .rate = blocked_rate,
-    .describe = blocked_describe,
+    .better = &blocked_avx512,
+    .usable = filter_has_avx2,
 };
 #endif
 
 static size_t blocked_build_loose(const struct filter_plan *plan, const uint64_t *hashes, size_t n,
                                   uint8_t *payload, uint64_t *seen, size_t room)
 {
-#if defined(__x86_64__) && defined(__GNUC__)
-    if (filter_has_avx512())
-        return build_loose_avx512(plan, hashes, n, payload, seen, room);
-    if (filter_has_avx2())
-        return build_loose_avx2(plan, hashes, n, payload, seen, room);
-#endif
     return build_loose(set_in_line, plan, plan->parameters[0], hashes, n, payload, seen, room);
 }
 
-static tamiz_status blocked_open(struct op *op, struct filter_view *view)
-{
-    const uint64_t lines = view->payload_bytes / LINE_BYTES;
-    if (lines == 0 || lines > UINT32_MAX || view->payload_bytes % LINE_BYTES)
-        return op_fail(op, TAMIZ_CORRUPTION, "filter blocked: %llu bytes: want lines of %d",
-                       (unsigned long long)view->payload_bytes, LINE_BYTES);
-    if (view->parameters[0] < 1 || view->parameters[0] > K_MAX)
-        return op_fail(op, TAMIZ_CORRUPTION, "filter blocked: k=%u: want 1..%d",
-                       view->parameters[0], K_MAX);
-#if defined(__x86_64__) && defined(__GNUC__)
-    if (filter_has_avx2())
-        view->family = &blocked_avx2;
-#endif
-    return TAMIZ_OK;
-}
-
 const struct filter_family filter_blocked = {
-    .name = "blocked",
-    .id = 2,
-    .version = 1,
-    .plan = blocked_plan,
-    .build = blocked_build,
+    BLOCKED_FACES,
     .build_loose = blocked_build_loose,
-    .open = blocked_open,
     .may_contain = blocked_may_contain,
-    .prefetch = blocked_prefetch,
-    .rate = blocked_rate,
-    .describe = blocked_describe,
+#if defined(__x86_64__) && defined(__GNUC__)
+    .better = &blocked_avx2,
+#endif
 };
 
 /* ---- asked by line (filter/lines.h) ---- */
@@ -424,6 +491,8 @@ struct filter_lines filter_lines_of(const struct filter_view *view)
 uint64_t filter_lines_ask(const struct filter_line *lines, size_t n)
 {
 #if defined(__x86_64__) && defined(__GNUC__)
+    if (filter_has_avx512())
+        return lines_ask_avx512(lines, n);
     if (filter_has_avx2())
         return lines_ask_avx2(lines, n);
 #endif

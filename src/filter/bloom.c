@@ -135,6 +135,18 @@ static void bloom_prefetch(const struct filter_view *view, uint64_t hash)
     filter_touch(view->payload + (mul_high(mixed * FILTER_MULTIPLIER, bits) >> 3));
 }
 
+static void bloom_story(const struct filter_view *view, uint64_t hash, struct buf *out)
+{
+    struct filter_bits_story story = {0};
+    uint64_t mixed = filter_mix(hash, view->seed);
+    buf_printf(out, "of %llu bits", (unsigned long long)view->payload_bytes * 8);
+    for (unsigned k = view->parameters[0]; k; k--, mixed *= FILTER_MULTIPLIER) {
+        const uint64_t bit = mul_high(mixed, view->payload_bytes * 8);
+        filter_story_bit(&story, out, bit, view->payload[bit >> 3] >> (bit & 7) & 1);
+    }
+    filter_story_bits_end(&story, out);
+}
+
 static double bloom_rate(const struct filter_view *view)
 {
     return theory_power(fill_of(view->payload, view->payload_bytes), view->parameters[0]);
@@ -167,5 +179,6 @@ const struct filter_family filter_bloom = {
     .prefetch = bloom_prefetch,
     .rate = bloom_rate,
     .describe = bloom_describe,
+    .story = bloom_story,
     .add = bloom_add,
 };

@@ -104,22 +104,47 @@ static unsigned code_for(uint64_t offset)
     return code;
 }
 
+/* Enters keys from the last to the first until one contradicts; how many went in. */
+static inline __attribute__((always_inline)) size_t
+enter(struct banding *band, uint64_t starts, const uint64_t *mixed, size_t n, int64_t *filled)
+{
+    size_t entered = 0;
+    for (; entered < n; entered++) {
+        const uint64_t one = mixed[n - 1 - entered];
+        filled[entered] = banding_add(band, band_key_of(one, mul_high(one, starts)));
+        if (filled[entered] == BAND_CONTRADICTION)
+            break;
+    }
+    return entered;
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+__attribute__((target("bmi,bmi2"))) static size_t
+enter_bmi2(struct banding *band, uint64_t starts, const uint64_t *mixed, size_t n, int64_t *filled)
+{
+    return enter(band, starts, mixed, n, filled);
+}
+#endif
+
+static size_t enter_any(struct banding *band, uint64_t starts, const uint64_t *mixed, size_t n,
+                        int64_t *filled)
+{
+#if defined(__x86_64__) && defined(__GNUC__)
+    if (filter_has_bmi2())
+        return enter_bmi2(band, starts, mixed, n, filled);
+#endif
+    return enter(band, starts, mixed, n, filled);
+}
+
 /* Enters the keys of one bucket, last first, and returns the code of its threshold: keys below are
  * not, or no more, in the band. */
 static unsigned enter_bucket(struct banding *band, const struct bumped_shape *s, uint64_t bucket,
                              const uint64_t *mixed, size_t n)
 {
     int64_t filled[BUCKET_KEYS_MAX];
-    size_t entered = 0;
     if (n > BUCKET_KEYS_MAX)
         return code_for(BUCKET - 1);
-    for (; entered < n; entered++) {
-        const uint64_t one = mixed[n - 1 - entered];
-        const struct band_key key = band_key_of(one, mul_high(one, s->starts));
-        filled[entered] = banding_add(band, key);
-        if (filled[entered] == BAND_CONTRADICTION)
-            break;
-    }
+    size_t entered = enter_any(band, s->starts, mixed, n, filled);
     if (entered == n)
         return 0;
     const uint64_t first = bucket * BUCKET;
@@ -199,6 +224,17 @@ static bool bumped_may_contain(const struct filter_view *view, uint64_t hash)
     return band_holds(&s.first, view->payload, key);
 }
 
+static void bumped_story(const struct filter_view *view, uint64_t hash, struct buf *out)
+{
+    const struct bumped_shape s = shape_of(view->parameters);
+    const uint64_t mixed = filter_mix(hash, view->seed);
+    const struct band_key key = band_key_of(mixed, s.starts);
+    const bool bumped = key.start % BUCKET < threshold_of(&s, view->payload, key.start / BUCKET);
+    buf_text(out, bumped ? "bumped to the second ribbon: " : "");
+    band_story(bumped ? &s.second : &s.first, bumped ? second_key(&s, mixed) : key,
+               bumped_may_contain(view, hash), out);
+}
+
 static void bumped_prefetch(const struct filter_view *view, uint64_t hash)
 {
     const struct bumped_shape s = shape_of(view->parameters);
@@ -242,6 +278,7 @@ const struct filter_family filter_bumped = {
     .open = bumped_open,
     .may_contain = bumped_may_contain,
     .prefetch = bumped_prefetch,
+    .story = bumped_story,
     .rate = bumped_rate,
     .describe = bumped_describe,
 };

@@ -227,6 +227,18 @@ static bool cuckoo_may_contain(const struct filter_view *view, uint64_t hash)
            bucket_has(&t, other_bucket(&t, place), place.fingerprint);
 }
 
+static void cuckoo_story(const struct filter_view *view, uint64_t hash, struct buf *out)
+{
+    const struct table t = table_of_view(view);
+    const struct place place = place_of(&t, filter_mix(hash, view->seed));
+    const uint64_t other = other_bucket(&t, place);
+    const bool one = bucket_has(&t, place.bucket, place.fingerprint),
+               two = bucket_has(&t, other, place.fingerprint);
+    buf_printf(out, "fingerprint 0x%x of %u bits; buckets %llu and %llu: ", place.fingerprint,
+               t.width, (unsigned long long)place.bucket, (unsigned long long)other);
+    buf_text(out, one ? "the first has it" : two ? "the second has it" : "neither has it");
+}
+
 static void cuckoo_prefetch(const struct filter_view *view, uint64_t hash)
 {
     const struct table t = table_of_view(view);
@@ -303,6 +315,7 @@ const struct filter_family filter_cuckoo = {
     .open = cuckoo_open,
     .may_contain = cuckoo_may_contain,
     .prefetch = cuckoo_prefetch,
+    .story = cuckoo_story,
     .rate = cuckoo_rate,
     .describe = cuckoo_describe,
     .add = cuckoo_add,

@@ -49,6 +49,15 @@ static inline bool filter_has_avx2(void)
 #endif
 }
 
+static inline bool filter_has_bmi2(void)
+{
+#if defined(__x86_64__) && defined(__GNUC__)
+    return __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+#else
+    return false;
+#endif
+}
+
 static inline bool filter_has_avx512(void)
 {
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -63,6 +72,13 @@ static inline bool filter_has_avx512(void)
 
 /* TAMIZ_INVALID_ARGUMENT with the words for a filter beyond what its family can address. */
 tamiz_status filter_too_large(struct op *op, uint64_t keys, double bits_per_key);
+
+/* For stories: the places of a query's bits as they come, and at the end whether one was clear. */
+struct filter_bits_story {
+    uint64_t clear; /* the first clear one, one more; 0: none so far */
+};
+void filter_story_bit(struct filter_bits_story *story, struct buf *out, uint64_t bit, bool set);
+void filter_story_bits_end(const struct filter_bits_story *story, struct buf *out);
 
 /* Set bits of `size` bytes. */
 uint64_t filter_count_bits(const uint8_t *bytes, uint64_t size);

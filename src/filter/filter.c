@@ -58,6 +58,15 @@ const struct filter_family *filter_family_by_id(uint16_t id)
     return NULL;
 }
 
+const struct filter_family *filter_family_best(const struct filter_family *family)
+{
+    const struct filter_family *best = family;
+    for (const struct filter_family *next = family->better; next; next = next->better)
+        if (next->usable())
+            best = next;
+    return best;
+}
+
 tamiz_status filter_too_large(struct op *op, uint64_t keys, double bits_per_key)
 {
     return op_fail(op, TAMIZ_INVALID_ARGUMENT,
@@ -286,8 +295,8 @@ static tamiz_status make_loose(struct op *op, const tamiz_filter_policy *policy,
         TRY(filter_plan_make(op, policy, distinct, plan, &family));
         TRY(image_new(op, plan, image, size));
         memset(*image, 0, *size);
-        const size_t count =
-            family->build_loose(plan, hashes, n, *image + FILTER_HEADER_SIZE, seen, room);
+        const size_t count = filter_family_best(family)->build_loose(
+            plan, hashes, n, *image + FILTER_HEADER_SIZE, seen, room);
         if (!counted && count > room)
             break;
         if (!counted)
@@ -404,6 +413,7 @@ static tamiz_status view_open(struct op *op, struct slice image, const tamiz_fil
     if (own)
         view->custom = custom;
     TRY(view->family->open(op, view));
+    view->family = filter_family_best(view->family);
 done:
     return st;
 }

@@ -65,8 +65,7 @@ struct filter_family {
      * answer; with more than `room` of them it may stop. NULL: not offered. */
     size_t (*build_loose)(const struct filter_plan *plan, const uint64_t *hashes, size_t n,
                           uint8_t *payload, uint64_t *seen, size_t room);
-    /* Checks once all that the queries rely on. TAMIZ_CORRUPTION with words. May put a variant for
-     * this machine into view->family. */
+    /* Checks once all that the queries rely on. TAMIZ_CORRUPTION with words. */
     tamiz_status (*open)(struct op *op, struct filter_view *view);
     bool (*may_contain)(const struct filter_view *view, uint64_t hash);
     /* NULL: the wrapper loops. */
@@ -78,6 +77,12 @@ struct filter_family {
     void (*prefetch)(const struct filter_view *view, uint64_t hash);
     void (*describe)(const struct filter_view *view,
                      tamiz_filter_info *info); /* fill, hashes, fingerprint_bits */
+    /* One query in words, for explanations: the places it looks at and what they say. */
+    void (*story)(const struct filter_view *view, uint64_t hash, struct buf *out);
+    /* The same family in another way, for machines that have what it takes; NULL: none. The best
+     * that is usable answers and builds loosely; all give the same answers and bytes. */
+    const struct filter_family *better;
+    bool (*usable)(void); /* of such a one */
     /* For kinds that change; NULL: built once. See tamiz_filter_add and _remove for what they say.
      * They keep live->view.keys. */
     tamiz_status (*add)(struct op *op, struct filter_live *live, uint64_t hash);
@@ -110,6 +115,9 @@ const struct filter_family *filter_family_by_name(const char *name);
 const struct filter_family *filter_family_by_id(uint16_t id);
 /* All, for laws that hold for each: index from 0, NULL ends. */
 const struct filter_family *filter_family_at(size_t index);
+
+/* Of a family and its better ones, the best that this machine can run. */
+const struct filter_family *filter_family_best(const struct filter_family *family);
 
 /* Words for what is wrong with a policy; OK for "none" too. */
 tamiz_status filter_policy_check(struct op *op, const tamiz_filter_policy *policy);
@@ -145,6 +153,9 @@ static inline void filter_view_prefetch(const struct filter_view *view, uint64_t
     if (view->family && view->family->prefetch)
         view->family->prefetch(view, hash);
 }
+
+/* Why the filter says what it says of `hash`, in words: probed bits, or fingerprint and slots. */
+void filter_view_story(const struct filter_view *view, uint64_t hash, struct buf *out);
 
 void filter_view_may_contain_many(const struct filter_view *view, const uint64_t *hashes, size_t n,
                                   bool *maybe);

@@ -158,6 +158,18 @@ static bool fuse4_may_contain(const struct filter_view *view, uint64_t hash)
     return query(view, hash, 4);
 }
 
+static void fuse_story(const struct filter_view *view, uint64_t hash, struct buf *out)
+{
+    const struct peel_shape shape = shape_of(view->parameters, 3);
+    peel_story(&shape, fuse_place, filter_mix(hash, view->seed), view->payload, out);
+}
+
+static void fuse4_story(const struct filter_view *view, uint64_t hash, struct buf *out)
+{
+    const struct peel_shape shape = shape_of(view->parameters, 4);
+    peel_story(&shape, fuse_place, filter_mix(hash, view->seed), view->payload, out);
+}
+
 static inline void touch(const struct filter_view *view, uint64_t hash, unsigned arity)
 {
     const struct peel_shape shape = shape_of(view->parameters, arity);
@@ -227,7 +239,7 @@ static void fuse4_describe(const struct filter_view *view, tamiz_filter_info *in
     {                                                                                              \
         .name = name_, .id = id_, .version = 1, .attempts = ATTEMPTS, .plan = plan_,               \
         .build = fuse_build, .open = fuse_open, .may_contain = fuse_may_contain,                   \
-        .prefetch = fuse_prefetch, .describe = fuse_describe,                                      \
+        .prefetch = fuse_prefetch, .describe = fuse_describe, .story = fuse_story,                 \
     }
 
 const struct filter_family filter_fuse = FUSE("fuse", 4, fuse_plan);
@@ -243,5 +255,6 @@ const struct filter_family filter_fuse4 = {
     .open = fuse4_open,
     .may_contain = fuse4_may_contain,
     .prefetch = fuse4_prefetch,
+    .story = fuse4_story,
     .describe = fuse4_describe,
 };

@@ -184,4 +184,19 @@ peel_holds(const struct peel_shape *shape, peel_place *place, uint64_t mixed, co
     return value == 0;
 }
 
+static inline void peel_story(const struct peel_shape *shape, peel_place *place, uint64_t mixed,
+                              const uint8_t *slots, struct buf *out)
+{
+    uint64_t at[ARITY_MAX];
+    uint32_t sum = 0;
+    place(shape, mixed, at);
+    buf_printf(out, "fingerprint 0x%x of %u bits; slots", peel_fingerprint(mixed, shape->width),
+               shape->width);
+    for (unsigned j = 0; j < shape->arity; j++) {
+        buf_printf(out, " %llu", (unsigned long long)at[j]);
+        sum ^= slot_get(slots, shape->width, at[j]);
+    }
+    buf_printf(out, " give 0x%x", sum);
+}
+
 #endif

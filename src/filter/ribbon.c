@@ -94,20 +94,45 @@ static tamiz_status ribbon_plan(struct op *op, const tamiz_filter_policy *policy
     return TAMIZ_OK;
 }
 
+/* Enters keys until one contradicts; how many went in. */
+static inline __attribute__((always_inline)) size_t
+enter(struct banding *banding, uint64_t shards, uint64_t starts, const uint64_t *mixed, size_t n)
+{
+    size_t i = 0;
+    while (i < n &&
+           banding_add(banding, band_key_of(mixed[i], mul_high(mixed[i] * shards, starts))) !=
+               BAND_CONTRADICTION)
+        i++;
+    return i;
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+__attribute__((target("bmi,bmi2"))) static size_t enter_bmi2(struct banding *banding,
+                                                             uint64_t shards, uint64_t starts,
+                                                             const uint64_t *mixed, size_t n)
+{
+    return enter(banding, shards, starts, mixed, n);
+}
+#endif
+
+static size_t enter_any(struct banding *banding, uint64_t shards, uint64_t starts,
+                        const uint64_t *mixed, size_t n)
+{
+#if defined(__x86_64__) && defined(__GNUC__)
+    if (filter_has_bmi2())
+        return enter_bmi2(banding, shards, starts, mixed, n);
+#endif
+    return enter(banding, shards, starts, mixed, n);
+}
+
 /* Solves the keys of one shard in `blocks` blocks or a few more, and says in how many. */
 static bool solve_shard(struct banding *banding, const struct ribbon_shape *s, uint64_t first,
                         uint64_t blocks_max, const uint64_t *mixed, size_t n, uint64_t *blocks,
                         uint8_t *payload)
 {
     for (int tries = 0; tries < SHARD_TRIES && *blocks <= blocks_max; tries++, ++*blocks) {
-        const uint64_t starts = band_starts(*blocks);
-        size_t i = 0;
         banding_clear(banding);
-        while (i < n && banding_add(banding, band_key_of(mixed[i],
-                                                         mul_high(mixed[i] * s->shards, starts))) !=
-                            BAND_CONTRADICTION)
-            i++;
-        if (i == n) {
+        if (enter_any(banding, s->shards, band_starts(*blocks), mixed, n) == n) {
             banding_solve(banding, &s->band, first, *blocks, payload);
             return true;
         }
@@ -200,6 +225,14 @@ static bool ribbon_may_contain(const struct filter_view *view, uint64_t hash)
                       band_key_of(mixed, start_of(&s, view->payload, mixed)));
 }
 
+static void ribbon_story(const struct filter_view *view, uint64_t hash, struct buf *out)
+{
+    const struct ribbon_shape s = shape_of(view->parameters);
+    const uint64_t mixed = filter_mix(hash, view->seed);
+    band_story(&s.band, band_key_of(mixed, start_of(&s, view->payload, mixed)),
+               ribbon_may_contain(view, hash), out);
+}
+
 static void ribbon_prefetch(const struct filter_view *view, uint64_t hash)
 {
     const struct ribbon_shape s = shape_of(view->parameters);
@@ -238,6 +271,7 @@ const struct filter_family filter_ribbon = {
     .open = ribbon_open,
     .may_contain = ribbon_may_contain,
     .prefetch = ribbon_prefetch,
+    .story = ribbon_story,
     .rate = ribbon_rate,
     .describe = ribbon_describe,
 };

@@ -19,6 +19,9 @@
 #include <math.h>
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
+#elif defined(__aarch64__) && defined(__AARCH64EL__)
+#include <arm_neon.h>
+#define SPLIT_NEON 1
 #endif
 
 #include "filter/family.h"
@@ -118,18 +121,52 @@ static inline __attribute__((always_inline)) size_t build_loose(set_block *set, 
     return count;
 }
 
-static bool split_may_contain(const struct filter_view *view, uint64_t hash)
+#if defined(SPLIT_NEON)
+/* Part of the architecture, so there is nothing to find out. */
+static inline bool block_has(const uint8_t *block, uint64_t hash)
 {
-    const uint8_t *block = view->payload + block_of(hash, view->payload_bytes);
+    const uint32_t *words = (const void *)block;
+    const uint32x4_t x = vdupq_n_u32((uint32_t)hash), one = vdupq_n_u32(1);
+    const uint32x4_t a = vshrq_n_u32(vmulq_u32(x, vld1q_u32(salts)), 27);
+    const uint32x4_t b = vshrq_n_u32(vmulq_u32(x, vld1q_u32(salts + 4)), 27);
+    const uint32x4_t missing_a =
+        vbicq_u32(vshlq_u32(one, vreinterpretq_s32_u32(a)), vld1q_u32(words));
+    const uint32x4_t missing_b =
+        vbicq_u32(vshlq_u32(one, vreinterpretq_s32_u32(b)), vld1q_u32(words + 4));
+    return vmaxvq_u32(vorrq_u32(missing_a, missing_b)) == 0;
+}
+#else
+static inline bool block_has(const uint8_t *block, uint64_t hash)
+{
     uint32_t missing = 0;
     for (unsigned word = 0; word < WORDS; word++)
         missing |= ~load_u32(block + 4 * word) & bit_of(hash, word);
     return missing == 0;
 }
+#endif
+
+static bool split_may_contain(const struct filter_view *view, uint64_t hash)
+{
+    return block_has(view->payload + block_of(hash, view->payload_bytes), hash);
+}
 
 static void split_prefetch(const struct filter_view *view, uint64_t hash)
 {
     filter_touch(view->payload + block_of(hash, view->payload_bytes));
+}
+
+static void split_story(const struct filter_view *view, uint64_t hash, struct buf *out)
+{
+    struct filter_bits_story story = {0};
+    const uint64_t at = block_of(hash, view->payload_bytes);
+    buf_printf(out, "block %llu of %llu, of its 256 bits", (unsigned long long)at / BLOCK_BYTES,
+               (unsigned long long)view->payload_bytes / BLOCK_BYTES);
+    for (unsigned word = 0; word < WORDS; word++) {
+        const uint32_t bit = bit_of(hash, word);
+        filter_story_bit(&story, out, word * 32 + (unsigned)__builtin_ctz(bit),
+                         load_u32(view->payload + at + 4 * word) & bit);
+    }
+    filter_story_bits_end(&story, out);
 }
 
 static double split_rate(const struct filter_view *view)
@@ -150,6 +187,21 @@ static void split_describe(const struct filter_view *view, tamiz_filter_info *in
     info->fill = (double)filter_count_bits(view->payload, view->payload_bytes) /
                  (double)(view->payload_bytes * 8);
 }
+
+static tamiz_status split_open(struct op *op, struct filter_view *view)
+{
+    const uint64_t blocks = view->payload_bytes / BLOCK_BYTES;
+    if (blocks == 0 || blocks > BLOCKS_MAX || view->payload_bytes % BLOCK_BYTES)
+        return op_fail(op, TAMIZ_CORRUPTION, "filter split: %llu bytes: want blocks of %d",
+                       (unsigned long long)view->payload_bytes, BLOCK_BYTES);
+    return TAMIZ_OK;
+}
+
+/* What both ways of asking share. */
+#define SPLIT_FACES                                                                                \
+    .name = "split", .id = 3, .version = 1, .unmixed = true, .plan = split_plan,                   \
+    .build = split_build, .open = split_open, .story = split_story, .prefetch = split_prefetch,    \
+    .rate = split_rate, .describe = split_describe
 
 #if defined(__x86_64__) && defined(__GNUC__)
 __attribute__((target("avx2"))) static inline __m256i mask_of(uint64_t hash)
@@ -174,12 +226,12 @@ __attribute__((target("avx2"))) static inline bool set_in_block_avx2(uint8_t *bl
     return _mm256_testc_si256(before, mask);
 }
 
-__attribute__((target("avx2"))) static size_t build_loose_avx2(uint64_t bytes,
+__attribute__((target("avx2"))) static size_t build_loose_avx2(const struct filter_plan *plan,
                                                                const uint64_t *hashes, size_t n,
                                                                uint8_t *payload, uint64_t *seen,
                                                                size_t room)
 {
-    return build_loose(set_in_block_avx2, bytes, hashes, n, payload, seen, room);
+    return build_loose(set_in_block_avx2, plan->payload_bytes, hashes, n, payload, seen, room);
 }
 
 enum { BATCH = 32 };
@@ -198,51 +250,25 @@ split_many_avx2(const struct filter_view *view, const uint64_t *hashes, size_t n
 }
 
 static const struct filter_family split_avx2 = {
-    .name = "split",
-    .id = 3,
-    .version = 1,
+    SPLIT_FACES,
+    .build_loose = build_loose_avx2,
     .may_contain = split_may_contain_avx2,
     .may_contain_many = split_many_avx2,
-    .prefetch = split_prefetch,
-    .rate = split_rate,
-    .describe = split_describe,
+    .usable = filter_has_avx2,
 };
 #endif
 
 static size_t split_build_loose(const struct filter_plan *plan, const uint64_t *hashes, size_t n,
                                 uint8_t *payload, uint64_t *seen, size_t room)
 {
-#if defined(__x86_64__) && defined(__GNUC__)
-    if (filter_has_avx2())
-        return build_loose_avx2(plan->payload_bytes, hashes, n, payload, seen, room);
-#endif
     return build_loose(set_in_block, plan->payload_bytes, hashes, n, payload, seen, room);
 }
 
-static tamiz_status split_open(struct op *op, struct filter_view *view)
-{
-    const uint64_t blocks = view->payload_bytes / BLOCK_BYTES;
-    if (blocks == 0 || blocks > BLOCKS_MAX || view->payload_bytes % BLOCK_BYTES)
-        return op_fail(op, TAMIZ_CORRUPTION, "filter split: %llu bytes: want blocks of %d",
-                       (unsigned long long)view->payload_bytes, BLOCK_BYTES);
-#if defined(__x86_64__) && defined(__GNUC__)
-    if (filter_has_avx2())
-        view->family = &split_avx2;
-#endif
-    return TAMIZ_OK;
-}
-
 const struct filter_family filter_split = {
-    .name = "split",
-    .id = 3,
-    .version = 1,
-    .unmixed = true,
-    .plan = split_plan,
-    .build = split_build,
+    SPLIT_FACES,
     .build_loose = split_build_loose,
-    .open = split_open,
     .may_contain = split_may_contain,
-    .prefetch = split_prefetch,
-    .rate = split_rate,
-    .describe = split_describe,
+#if defined(__x86_64__) && defined(__GNUC__)
+    .better = &split_avx2,
+#endif
 };

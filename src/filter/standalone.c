@@ -119,13 +119,18 @@ tamiz_status tamiz_filter_remove(tamiz_filter *filter, uint64_t hash)
 
 bool tamiz_filter_may_contain(const tamiz_filter *filter, uint64_t hash)
 {
-    return filter_view_may_contain(&filter->live.view, hash);
+    return !filter || filter_view_may_contain(&filter->live.view, hash);
 }
 
 void tamiz_filter_may_contain_many(const tamiz_filter *filter, const uint64_t *hashes, size_t n,
                                    bool *maybe)
 {
-    filter_view_may_contain_many(&filter->live.view, hashes, n, maybe);
+    if (!maybe || (n && !hashes))
+        return;
+    if (filter)
+        filter_view_may_contain_many(&filter->live.view, hashes, n, maybe);
+    else
+        memset(maybe, true, n * sizeof *maybe);
 }
 
 tamiz_status tamiz_filter_serialize(const tamiz_filter *filter, void **bytes, size_t *size)
@@ -180,7 +185,10 @@ static void info_give(const tamiz_filter_info *from, tamiz_filter_info *to)
 void tamiz_filter_info_get(const tamiz_filter *filter, tamiz_filter_info *info)
 {
     tamiz_filter_info full = TAMIZ_FILTER_INFO_INIT;
-    filter_view_info(&filter->live.view, &full);
+    if (!info)
+        return;
+    if (filter)
+        filter_view_info(&filter->live.view, &full);
     info_give(&full, info);
 }
 

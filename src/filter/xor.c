@@ -75,6 +75,12 @@ static bool xor_may_contain(const struct filter_view *view, uint64_t hash)
     return peel_holds(&shape, xor_place, filter_mix(hash, view->seed), view->payload);
 }
 
+static void xor_story(const struct filter_view *view, uint64_t hash, struct buf *out)
+{
+    const struct peel_shape shape = shape_of(view->parameters);
+    peel_story(&shape, xor_place, filter_mix(hash, view->seed), view->payload, out);
+}
+
 static void xor_prefetch(const struct filter_view *view, uint64_t hash)
 {
     const struct peel_shape shape = shape_of(view->parameters);
@@ -108,7 +114,7 @@ static void xor_describe(const struct filter_view *view, tamiz_filter_info *info
     {                                                                                              \
         .name = name_, .id = id_, .version = 1, .attempts = ATTEMPTS, .plan = plan_,               \
         .build = xor_build, .open = xor_open, .may_contain = xor_may_contain,                      \
-        .prefetch = xor_prefetch, .describe = xor_describe,                                        \
+        .prefetch = xor_prefetch, .describe = xor_describe, .story = xor_story,                    \
     }
 
 const struct filter_family filter_xor8 = XOR("xor8", 8, xor8_plan);

@@ -356,6 +356,11 @@ static bool common_prefix(const struct block *b, struct slice *prefix)
     return same <= RANKS_SKIP_MOST;
 }
 
+size_t block_ranks_size_about(size_t entries)
+{
+    return (entries + RANKS_STRIDE + 4) * sizeof(uint32_t);
+}
+
 size_t block_ranks_size(const struct block *b)
 {
     struct slice prefix;

@@ -90,6 +90,8 @@ tamiz_status block_find(const struct block *b, const struct lookup *lookup, uint
  */
 /* Bytes they take; 0: they would not pay, or the block is damaged. */
 size_t block_ranks_size(const struct block *b);
+/* The same, near enough, before there is a block: of so many entries. */
+size_t block_ranks_size_about(size_t entries);
 /* Into so many bytes, 16-byte aligned, which the block then borrows. */
 void block_ranks_fill(struct block *b, uint32_t *ranks);
 /* Starts fetching what a search for any key touches first, */

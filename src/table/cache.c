@@ -57,6 +57,12 @@ struct cached_block *cached_block_new(struct cache *c, size_t size)
     return b;
 }
 
+size_t cached_block_cost(size_t size, size_t entries)
+{
+    return heap_whole(CACHED_BLOCK_HEADER + size + BLOCK_SLACK) +
+           heap_whole(block_ranks_size_about(entries));
+}
+
 /* What stays is searched in order again and again. */
 static void block_rank(struct cached_block *b)
 {

@@ -66,6 +66,8 @@ size_t cache_capacity(const struct cache *c);
 /* A block that owns room for `size` payload bytes and BLOCK_SLACK behind them (zeroed), pinned once
  * by the caller, in no place yet. NULL: memory is out. */
 struct cached_block *cached_block_new(struct cache *c, size_t size);
+/* About what a block of `size` payload bytes and so many entries takes of a cache that keeps it. */
+size_t cached_block_cost(size_t size, size_t entries);
 uint8_t *cached_block_payload(struct cached_block *b);
 
 /* The lines of a block that every search begins with: its header, and tags and offsets of an

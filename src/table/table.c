@@ -130,6 +130,13 @@ void table_tell(struct op *op, const struct table *t, const struct table_read *h
     struct extent at = {0, 0};
     if (about.block != STEP_NO_BLOCK)
         at = index_extent(l->index, about.block);
+    struct buf words = buf_init(op->alloc); /* what the filter looked at */
+    if (kind == TAMIZ_STEP_FILTER_NEGATIVE || kind == TAMIZ_STEP_FILTER_MAYBE) {
+        filter_view_story(&l->filter, op->subject_hash, &words);
+        buf_append(&words, "", 1);
+        if (!words.failed)
+            about.text = (const char *)words.data;
+    }
     op_tell(op, &(const tamiz_step_info){
                     .kind = kind,
                     .level = how->level,
@@ -137,10 +144,15 @@ void table_tell(struct op *op, const struct table *t, const struct table_read *h
                     .text = about.text,
                     .filter = l->filter_name,
                     .expected_fpr = l->filter.family ? l->filter.expected_fpr : 0,
+                    .filter_bits_per_key =
+                        l->filter.family && l->properties.keys
+                            ? (double)l->filter.payload_bytes * 8 / (double)l->properties.keys
+                            : 0,
                     .offset = at.offset,
                     .size = about.size == STEP_WHOLE_BLOCK ? at.size : about.size,
                     .nanoseconds = about.nanoseconds,
                 });
+    buf_free(&words);
 }
 
 /* The key turned out not to be in the table, whatever the filter said: its share of the theory. */
@@ -457,6 +469,21 @@ tamiz_status table_get(struct op *op, struct table *t, const struct lookup *look
 }
 
 /* ---- what it says of itself ---- */
+
+uint64_t table_fence8(const struct table *t, uint32_t block, size_t skip)
+{
+    struct slice prefix;
+    const struct slice rest = index_fence(table_loaded_of(t)->index, block, &prefix);
+    if (skip >= prefix.size)
+        return slice_prefix8(rest, skip - prefix.size);
+    uint8_t bytes[8] = {0};
+    const size_t own = prefix.size - skip < sizeof bytes ? prefix.size - skip : sizeof bytes;
+    const size_t more = rest.size < sizeof bytes - own ? rest.size : sizeof bytes - own;
+    memcpy(bytes, (const uint8_t *)prefix.data + skip, own);
+    if (more)
+        memcpy(bytes + own, rest.data, more);
+    return slice_prefix8(slice_of(bytes, sizeof bytes), 0);
+}
 
 const struct table_properties *table_properties(const struct table *t)
 {

@@ -123,6 +123,10 @@ bool table_is_loaded(const struct table *t);
 /* Which data block could have the key, from memory. false: none, or the table is not loaded. */
 bool table_locate(const struct table *t, struct slice key, uint32_t *block);
 
+/* Of a loaded table: eight bytes of the fence of `block`, from `skip` on, as slice_prefix8 takes
+ * them. */
+uint64_t table_fence8(const struct table *t, uint32_t block, size_t skip);
+
 /* Starts fetching the filter's lines for this lookup, if the table is loaded. */
 void table_prefetch(const struct table *t, const struct lookup *lookup);
 

@@ -221,12 +221,35 @@ static void R29_writers_at_the_limit_of_level_0_get_through(void **state)
         }
 }
 
+/* Also: a merge that never will be, for its input is damaged, is not waited for. */
+static void R29_writers_do_not_wait_for_a_merge_that_cannot_be(void **state)
+{
+    (void)state;
+    open_with("threads=0 memtable=32KiB level0_runs=2 level0_stop=4 cache=0 compaction=off");
+    for (int run = 0; run < 3; run++) {
+        for (int n = 0; n < 100; n++)
+            put(k(n), v(run, 60));
+        flush();
+    }
+    char path[80];
+    (void)snprintf(path, sizeof path, "%s", path_of(FILE_TABLE, true));
+    reopen("threads=0 memtable=32KiB level0_runs=2 level0_stop=4 cache=0");
+    assert_true(tamiz_env_sim_flip(sim, path, 8 * 200)); /* in its first block */
+    for (int n = 0; n < 2000; n++)
+        put(k(1000 + n), v(n, 60));
+    assert_int_equal(tamiz_health(db), TAMIZ_CORRUPTION);
+    assert_non_null(strstr(tamiz_error_detail(), ".sst"));
+    for (int n = 0; n < 2000; n += 17)
+        expect(k(1000 + n), v(n, 60));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(R22_crafted_tables_are_refused_or_read),
         CASE(R22_damaged_logs_and_manifests_are_told),
         CASE(R29_writers_at_the_limit_of_level_0_get_through),
+        CASE(R29_writers_do_not_wait_for_a_merge_that_cannot_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -279,6 +279,37 @@ static void R11_a_failed_append_is_told_and_not_visible(void **state)
         }
 }
 
+/* Also: after a sync that lost data the store does not wait for a second failure: what was
+ * acknowledged goes to a table first, and then the next write is durable. */
+static void R11_a_sync_that_fails_costs_one_write(void **state)
+{
+    (void)state;
+    for (int effect = 0; effect < 2; effect++)
+        for (int i = 0; i < 3; i++) {
+            start_over();
+            open_with("threads=0");
+            put_synced("base", "1");
+            put("unsynced", "1");
+            tamiz_sim_fault f = TAMIZ_SIM_FAULT_INIT;
+            f.call = TAMIZ_SIM_FSYNC;
+            f.name = "*.log";
+            f.effect = effect ? TAMIZ_SIM_LOSE : TAMIZ_SIM_FAIL;
+            assert_true(tamiz_env_sim_fault(sim, &f));
+            assert_int_equal(tamiz_put(db, "failed", 6, "1", 1, &synced), TAMIZ_IO_ERROR);
+            expect("failed", NULL);
+            if (i == 0)
+                put_synced("next", "1");
+            else if (i == 1)
+                OK(tamiz_sync(db));
+            else
+                close_it();
+            crash(TAMIZ_SIM_DROP, NULL, 0);
+            open_with("threads=0");
+            assert_string_equal(test_scan(db, NULL),
+                                i == 0 ? "base=1 next=1 unsynced=1" : "base=1 unsynced=1");
+        }
+}
+
 /* R19: values past 4 GB corrupt the store (LevelDB issue 718). */
 static void R19_what_is_too_large_is_refused_whole_before_anything_is_logged(void **state)
 {
@@ -354,6 +385,7 @@ int main(void)
         CASE(R10_a_batch_is_there_whole_or_not_at_all),
         CASE(R10_batches_of_every_size_are_recovered),
         CASE(R11_a_failed_append_is_told_and_not_visible),
+        CASE(R11_a_sync_that_fails_costs_one_write),
         CASE(R19_what_is_too_large_is_refused_whole_before_anything_is_logged),
         CASE(R19_sizes_up_to_the_limit_are_exact),
     };

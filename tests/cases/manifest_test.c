@@ -120,6 +120,7 @@ static void R13_opening_may_be_stopped_at_any_call(void **state)
         stopped = NULL;
         tamiz_env_sim_on_call(sim, stop_here, NULL);
         open_with(SMALL);
+        tamiz_env_sim_on_call(sim, NULL, NULL);
         tamiz_env_sim *at_stop = stopped;
         reached = at_stop != NULL;
         for (uint64_t r = 1; reached && r <= (test_long() ? 50 : 6); r++) {
@@ -143,6 +144,7 @@ static void R13_the_first_opening_may_be_stopped_at_any_call(void **state)
         stopped = NULL;
         tamiz_env_sim_on_call(sim, stop_here, NULL);
         open_with(SMALL);
+        tamiz_env_sim_on_call(sim, NULL, NULL);
         tamiz_env_sim *at_stop = stopped;
         reached = at_stop != NULL;
         for (uint64_t r = 1; reached && r <= 20; r++) {

@@ -220,6 +220,7 @@ static void a_crash_at_any_call_of_a_repair_loses_nothing(void **state)
         stopped = NULL;
         tamiz_env_sim_on_call(sim, stop_here, NULL);
         OK(repair(&report));
+        tamiz_env_sim_on_call(sim, NULL, NULL);
         tamiz_env_sim *at_stop = stopped;
         reached = at_stop != NULL;
         for (uint64_t seed = 0; reached && seed < 2; seed++, crashes++) {

@@ -356,6 +356,71 @@ static inline tamiz_status run_maintain(struct run *r, uint64_t kind)
     return st == TAMIZ_NOT_FOUND ? TAMIZ_OK : st;
 }
 
+/* A table built beside the store and ingested: a few keys, some of them deleted, all or none. */
+static inline tamiz_status run_ingest(struct run *r)
+{
+    struct history *h = &r->h;
+    char path[32], text[BATCH_MAX][16], value[VALUE_MAX];
+    const char *const paths[] = {path};
+    int order[BATCH_MAX];
+    const int count = 1 + (int)below(r, BATCH_MAX);
+    struct group *g = history_begin(h);
+    const size_t size = value_of(h->count - 1, value);
+    for (int i = 0; i < count; i++) {
+        g->changes[i] = (struct change){(uint8_t)((i * 7 + h->count) % KEYS), below(r, 4) != 0};
+        (void)key_text(g->changes[i].key, text[i]);
+        int at = i;
+        for (; at > 0 && strcmp(text[order[at - 1]], text[i]) > 0; at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+    }
+    g->count = count;
+    (void)snprintf(path, sizeof path, "table-%d", h->count);
+    tamiz_options o = TAMIZ_OPTIONS_INIT;
+    o.env = tamiz_env_sim_env(r->sim);
+    if (r->allocator)
+        o.allocator = r->allocator->hook;
+    tamiz_table_writer *w = NULL;
+    tamiz_status st = tamiz_table_writer_open(path, &o, &w);
+    for (int i = 0; st == TAMIZ_OK && i < count; i++) {
+        const struct change *c = &g->changes[order[i]];
+        st = c->is_put
+                 ? tamiz_table_writer_put(w, text[order[i]], strlen(text[order[i]]), value, size)
+                 : tamiz_table_writer_delete(w, text[order[i]], strlen(text[order[i]]));
+    }
+    if (st == TAMIZ_OK)
+        st = tamiz_table_writer_finish(w, NULL, NULL);
+    else
+        tamiz_table_writer_abandon(w);
+    if (st == TAMIZ_OK)
+        st = tamiz_ingest(r->db, paths, 1);
+    history_end(h, st == TAMIZ_OK, true);
+    return st;
+}
+
+/* A checkpoint opens as a store of its own and says the same. */
+static inline tamiz_status run_checkpoint(struct run *r)
+{
+    char path[32];
+    int got[KEYS];
+    tamiz *copy = NULL;
+    tamiz_options o = TAMIZ_OPTIONS_INIT;
+    (void)snprintf(path, sizeof path, "checkpoint-%d-%d", r->h.count, (int)below(r, 1000000));
+    tamiz_status st = tamiz_checkpoint(r->db, path);
+    if (st != TAMIZ_OK)
+        return st;
+    o.env = tamiz_env_sim_env(r->sim);
+    o.threads = 0;
+    if (r->allocator)
+        o.allocator = r->allocator->hook;
+    st = tamiz_open(path, &o, &copy);
+    if (st == TAMIZ_OK)
+        st = run_look(r, copy, got);
+    CHECK(r, st != TAMIZ_OK || states_equal(got, r->h.states), "%s says something else", path);
+    const tamiz_status closed = tamiz_close(copy);
+    return st == TAMIZ_OK ? closed : st;
+}
+
 /* One step of the workload. The random numbers used do not depend on what succeeds. */
 static inline tamiz_status run_step(struct run *r)
 {
@@ -372,8 +437,12 @@ static inline tamiz_status run_step(struct run *r)
         st = tamiz_sync(r->db);
     else if (what < 94)
         return run_maintain(r, small);
-    else if (what < 97)
+    else if (what < 96)
         return run_reopen(r);
+    else if (what < 98)
+        return run_ingest(r);
+    else if (what < 99)
+        return run_checkpoint(r);
     else
         return run_check_live(r);
     if (st == TAMIZ_OK)

@@ -11,45 +11,12 @@
 #include <string.h>
 
 #include "filter/filter.h"
+#include "filter/golden.h"
 #include "support/test.h"
-
-enum { KEYS = 300, PROBES = 100000, IMAGE_MAX = 8192 };
-
-/* maybes: of PROBES absent hashes, how many the image takes for members. It is an answer of the
- * query alone, and frozen with the bytes. */
-static const struct golden {
-    const char *policy, *file;
-    unsigned maybes;
-} goldens[] = {
-    {"none", "none", 100000},
-    {"bloom:10", "bloom", 788},
-    {"blocked:10", "blocked", 868},
-    {"blocked:24", "blocked24", 1},
-    {"split:10", "split", 1120},
-    {"fuse:6", "fuse", 6406},
-    {"fuse8", "fuse8", 393},
-    {"fuse16", "fuse16", 1},
-    {"fuse4", "fuse4", 405},
-    {"xor8", "xor8", 391},
-    {"xor16", "xor16", 0},
-    {"ribbon:fpr=0.01", "ribbon", 775},
-    {"bumped:fpr=0.01", "bumped", 775},
-    {"cuckoo:9.5", "cuckoo", 1440},
-    {"counting:16", "counting", 14625},
-    {"scalable:fpr=0.02", "scalable", 771},
-};
-enum { GOLDENS = sizeof goldens / sizeof *goldens };
 
 static void path_of(const struct golden *g, char *path, size_t size)
 {
     snprintf(path, size, "%s/tests/golden/filter/%s.filter", TEST_SOURCE_DIR, g->file);
-}
-
-static void hashes_make(uint64_t hashes[KEYS])
-{
-    struct test_random random = {UINT64_C(0x676f6c64)};
-    for (int i = 0; i < KEYS; i++)
-        hashes[i] = test_random_u64(&random);
 }
 
 static tamiz_filter *build(const struct golden *g, void **bytes, size_t *size)
@@ -57,7 +24,7 @@ static tamiz_filter *build(const struct golden *g, void **bytes, size_t *size)
     uint64_t hashes[KEYS];
     tamiz_filter_policy policy;
     tamiz_filter *filter;
-    hashes_make(hashes);
+    golden_hashes(hashes);
     assert_public(tamiz_filter_policy_parse(g->policy, &policy), TAMIZ_OK);
     assert_public(tamiz_filter_build(&policy, hashes, KEYS, &filter), TAMIZ_OK);
     assert_public(tamiz_filter_serialize(filter, bytes, size), TAMIZ_OK);
@@ -113,9 +80,9 @@ static void old_images_give_the_same_answers_as_ever(void **state)
 {
     (void)state;
     uint64_t hashes[KEYS];
-    hashes_make(hashes);
+    golden_hashes(hashes);
     for (size_t i = 0; i < GOLDENS; i++) {
-        struct test_random random = {77};
+        uint64_t random = GOLDEN_PROBE_SEED;
         uint8_t golden[IMAGE_MAX];
         const size_t size = golden_read(&goldens[i], golden);
         tamiz_filter *filter;
@@ -124,7 +91,7 @@ static void old_images_give_the_same_answers_as_ever(void **state)
         for (int k = 0; k < KEYS; k++)
             assert_true(tamiz_filter_may_contain(filter, hashes[k]));
         for (int probe = 0; probe < PROBES; probe++)
-            maybes += tamiz_filter_may_contain(filter, test_random_u64(&random));
+            maybes += tamiz_filter_may_contain(filter, golden_random(&random));
         if (maybes != goldens[i].maybes)
             fail_msg("%s: %u of %d absent hashes, where it was %u", goldens[i].policy, maybes,
                      PROBES, goldens[i].maybes);

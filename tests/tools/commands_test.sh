@@ -213,7 +213,7 @@ has 0 "CURRENT" repair mended
 has 0 "all fine" verify mended
 has 0 "all fine" repair tree
 ls mended/lost/*.sst >/dev/null || { echo "repair: nothing in lost/"; exit 1; }
-has 3 "there is no store" repair absent
+has 3 "no store here" repair absent
 
 # ---- dump: any file, changing nothing ----
 table=$(ls tree/*.sst | head -n 1)
@@ -289,7 +289,21 @@ ls -d tamiz-lab-* >/dev/null 2>&1 && { echo "FAILED: the lab left its store"; fa
 : >order/not-ours
 is 0 "" destroy order
 [ "$(ls order)" = not-ours ] || { echo "FAILED: destroy took what is not the store's, or left what is: $(ls order)"; failed=$((failed + 1)); }
-has 3 "there is no store" destroy absent
+has 3 "no store here" destroy absent
+mkdir other
+printf 'MANIFEST-000002\n' >other/CURRENT
+printf 'another store writes this' >other/MANIFEST-000002
+printf 'and this' >other/000003.log
+before=$(cksum other/*)
+has 3 "MANIFEST-000002 is somebody else" destroy other
+has 3 "MANIFEST-000002 is somebody else" repair other
+[ "$(cksum other/*)" = "$before" ] || { echo "FAILED: another program's files were touched"; failed=$((failed + 1)); }
+
+# ---- bench ----
+if "$tamiz" help | grep -q '^  bench '; then
+    has 2 "nothing: no such workload" bench nothing --num 10
+    json '[w["workload"] for w in d["rows"]] == ["fillseq", "readrandom"]' bench fillseq,readrandom --num 500 --db benched
+fi
 
 [ "$checker" = none ] && echo "no python3 here: the documents of --json were not checked"
 printf '%d checks, %d failed\n' "$checks" "$failed"

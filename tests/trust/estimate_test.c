@@ -17,7 +17,7 @@
 
 #include "support/store.h"
 
-enum { KEYS = 120000, READS = 200000, BATCH = 32 };
+enum { KEYS = 80000, READS = 120000, BATCH = 32 };
 
 enum workload { UNIFORM, ZIPF, HALF, SORTED };
 static const char *const workload_names[] = {"absent uniform", "absent zipf", "half present",

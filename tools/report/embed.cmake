@@ -1,0 +1,11 @@
+# Writes the files of the page into one .c: cmake -DOUT=… -DDIR=… -P embed.cmake. Bytes as numbers: no limit on a string's length.
+set(text "/* Made by tools/report/embed.cmake. */\n#include \"report.h\"\n\n")
+foreach(pair "report_uplot_js=uPlot.iife.min.js" "report_uplot_css=uPlot.min.css" "report_page_css=page.css" "report_page_js=page.js" "report_uplot_license=uPlot.LICENSE")
+    string(REPLACE "=" ";" pair ${pair})
+    list(GET pair 0 name)
+    list(GET pair 1 file)
+    file(READ ${DIR}/${file} bytes HEX)
+    string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
+    string(APPEND text "const char ${name}[] = {${bytes}0};\n")
+endforeach()
+file(WRITE ${OUT} "${text}")

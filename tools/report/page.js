@@ -1,0 +1,63 @@
+/* Draws the charts of the sheet that stands in the page. Without it the tables say the same. */
+(function () {
+    'use strict';
+    const sheet = JSON.parse(document.getElementById('sheet').textContent);
+    const dark = matchMedia('(prefers-color-scheme: dark)');
+    const palettes = {
+        light: ['#0b7285', '#d9480f', '#5f3dc4', '#2b8a3e', '#c2255c', '#1864ab', '#946200', '#495057', '#087f5b', '#862e9c', '#a61e4d', '#364fc7'],
+        dark: ['#3bc9db', '#ff922b', '#b197fc', '#69db7c', '#f783ac', '#74c0fc', '#ffd43b', '#ced4da', '#38d9a9', '#e599f7', '#ffa8a8', '#91a7ff'],
+    };
+    const short = v => {
+        if (v == null) return '-';
+        const a = Math.abs(v);
+        if (a >= 1e6) return +(v / 1e6).toPrecision(3) + ' M';
+        if (a >= 1e4) return +(v / 1e3).toPrecision(3) + ' k';
+        return a !== 0 && a < 1e-3 ? v.toExponential(1) : String(+v.toPrecision(3));
+    };
+    /* One series for each y column and each value of the `by` column, over the union of all x. */
+    function seriesOf(chart) {
+        const groups = new Map();
+        for (const row of sheet.rows)
+            for (const y of chart.y) {
+                if (row[y] == null || row[chart.x] == null) continue;
+                if ((chart.log_x && row[chart.x] <= 0) || (chart.log_y && row[y] <= 0)) continue;
+                const who = chart.by ? String(row[chart.by]) : '';
+                const name = chart.y.length > 1 ? (who ? who + ', ' : '') + sheet.labels[y] : who || sheet.labels[y];
+                if (!groups.has(name)) groups.set(name, { who, y, points: new Map() });
+                groups.get(name).points.set(row[chart.x], row[y]);
+            }
+        const xs = [...new Set([...groups.values()].flatMap(g => [...g.points.keys()]))].sort((a, b) => a - b);
+        return { xs, groups };
+    }
+    function draw(chart, place) {
+        const colours = palettes[dark.matches ? 'dark' : 'light'];
+        const style = getComputedStyle(document.documentElement);
+        const ink = style.getPropertyValue('--soft').trim(), grid = style.getPropertyValue('--grid').trim();
+        const { xs, groups } = seriesOf(chart);
+        const owners = [...new Set([...groups.values()].map(g => (chart.by ? g.who : g.y)))];
+        const series = [{ label: sheet.labels[chart.x], value: (u, v) => short(v) }];
+        for (const [name, g] of groups) {
+            const colour = colours[owners.indexOf(chart.by ? g.who : g.y) % colours.length];
+            const theory = chart.dashed.includes(g.y);
+            series.push({
+                label: name, stroke: colour, width: theory ? 1.5 : 2, dash: theory ? [6, 4] : undefined, spanGaps: true,
+                points: { show: !theory, size: 6, fill: colour }, value: (u, v) => short(v),
+            });
+        }
+        const axis = label => ({ stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 }, label, labelSize: 22, size: 56,
+            values: (u, ticks) => ticks.map(v => (v == null ? '' : short(v))) });
+        const log = on => (on ? { distr: 3, log: 10 } : {});
+        place.textContent = '';
+        new uPlot({
+            width: Math.min(place.clientWidth, 960), height: 380, series,
+            scales: { x: Object.assign({ time: false }, log(chart.log_x)), y: log(chart.log_y) },
+            axes: [Object.assign(axis(sheet.labels[chart.x]), { size: 44 }), axis(chart.y_label)],
+            legend: { live: true }, cursor: { drag: { x: true, y: true } },
+        }, [xs, ...[...groups.values()].map(g => xs.map(x => g.points.get(x) ?? null))], place);
+    }
+    const all = () => sheet.charts.forEach((chart, i) => draw(chart, document.getElementById('chart' + i)));
+    all();
+    dark.addEventListener('change', all);
+    let timer;
+    addEventListener('resize', () => { clearTimeout(timer); timer = setTimeout(all, 150); });
+})();
