@@ -2,21 +2,32 @@
  *
  * Threads, mutexes and conditions: the only caller of pthread. A mutex knows its owner, so that
  * code that needs it held can say so in an assert.
+ *
+ * Where there are no threads (WebAssembly, thread_none.c), a mutex is its owner and nothing else,
+ * and thread_start is TAMIZ_NOT_SUPPORTED: stores there run with threads=0.
  */
 #ifndef TAMIZ_ENV_THREAD_H
 #define TAMIZ_ENV_THREAD_H
 
+#if !defined(__wasi__)
 #include <pthread.h>
+#endif
 
 #include "base/op.h"
 
 struct mutex {
+#if !defined(__wasi__)
     pthread_mutex_t lock;
+#endif
     _Atomic uintptr_t owner; /* mutex_self() of the holder, or 0 */
 };
 
 struct condition {
+#if defined(__wasi__)
+    char nobody; /* to wait for */
+#else
     pthread_cond_t cond; /* on the monotonic clock */
+#endif
 };
 
 tamiz_status mutex_init(struct op *op, struct mutex *m);
@@ -35,7 +46,11 @@ void condition_signal(struct condition *c);
 void condition_broadcast(struct condition *c);
 
 struct thread {
+#if defined(__wasi__)
+    char never; /* started */
+#else
     pthread_t id;
+#endif
 };
 
 /* `run` starts with all signals blocked, so that an embedder's handlers never run on our threads.

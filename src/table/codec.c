@@ -1,6 +1,46 @@
 /* SPDX-License-Identifier: MIT */
 #include "table/codec.h"
 
+#if defined(TAMIZ_NO_ZSTD)
+
+/* Built without zstd: what is packed is refused, and nothing is packed. */
+
+tamiz_status codec_pool_init(struct op *op, struct codec_pool *pool)
+{
+    pool->count = 0;
+    return mutex_init(op, &pool->mutex);
+}
+
+void codec_pool_free(struct codec_pool *pool)
+{
+    mutex_free(&pool->mutex);
+}
+
+tamiz_status codec_unpack(struct op *op, struct codec_pool *pool, enum codec codec,
+                          struct slice packed, uint8_t *out, uint64_t size, const char *path,
+                          uint64_t offset)
+{
+    (void)pool, (void)packed, (void)out, (void)size;
+    return op_fail(op, TAMIZ_NOT_SUPPORTED,
+                   "%s: block at offset %llu: packed with codec %d: this build has none", path,
+                   (unsigned long long)offset, codec);
+}
+
+tamiz_status codec_pack(struct op *op, struct codec_packer *packer, struct slice raw,
+                        struct buf *out, bool *packed)
+{
+    (void)op, (void)packer, (void)raw, (void)out;
+    *packed = false;
+    return TAMIZ_OK;
+}
+
+void codec_packer_free(struct codec_packer *packer)
+{
+    (void)packer;
+}
+
+#else
+
 #include <zstd.h>
 
 typedef unsigned long long ull; /* for printing */
@@ -106,3 +146,5 @@ void codec_packer_free(struct codec_packer *packer)
     ZSTD_freeCCtx(packer->context);
     packer->context = NULL;
 }
+
+#endif
