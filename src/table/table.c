@@ -45,6 +45,11 @@ void table_set_sequence(struct table *t, uint64_t seq)
     t->sequence = seq;
 }
 
+tamiz_status table_pin(struct op *op, struct table *t)
+{
+    return file_pool_pin(op, t->world->files, &t->file);
+}
+
 struct table *table_share(struct table *t)
 {
     atomic_fetch_add_explicit(&t->holders, 1, memory_order_relaxed);

@@ -81,6 +81,9 @@ struct table *table_new(struct op *op, const struct table_world *world, const ch
  * whose entries have sequences.
  */
 void table_set_sequence(struct table *t, uint64_t seq);
+/* Opens the file and keeps it open, also where its name goes. TAMIZ_BUSY (nothing recorded): there
+ * is no room for one more such file. Called by one thread at a time. */
+tamiz_status table_pin(struct op *op, struct table *t);
 /* Another holder of the same handle: a table that only changes its level keeps what is in memory.
  */
 struct table *table_share(struct table *t);
