@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "db/background.h"
+#include "db/follow.h"
 #include "db/ledger.h"
 #include "db/life.h"
 #include "db/options.h"
@@ -173,7 +174,7 @@ static tamiz_status store_start(struct op *op, struct store *s)
     if (st == TAMIZ_OK)
         TRY(manifest_init(op, s->env, &s->alloc, s->directory, &s->manifest));
     if (st == TAMIZ_OK)
-        TRY(recover(op, s));
+        TRY(s->options.read_only ? follow_open(op, s) : recover(op, s));
     if (st != TAMIZ_OK || s->options.read_only)
         goto done;
     remove_garbage(op, s);
@@ -202,7 +203,7 @@ tamiz_status tamiz_open(const char *path, const tamiz_options *options, tamiz **
     if (!db)
         return op_refuse(TAMIZ_INVALID_ARGUMENT, "db: NULL where the handle should go");
     *db = NULL;
-    tamiz_options taken;
+    tamiz_options taken = TAMIZ_OPTIONS_INIT;
     tamiz_status st = store_options(path, options, &taken);
     if (st != TAMIZ_OK)
         return st;
