@@ -45,6 +45,7 @@ static inline struct slice buf_slice(const struct buf *b)
 static inline void buf_append(struct buf *b, const void *data, size_t size)
 {
     if (size && b->capacity - b->size >= size) {
+        /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): with capacity there is data. */
         memcpy(b->data + b->size, data, size);
         b->size += size;
     } else if (size) {

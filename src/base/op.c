@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 200809L /* strerror_r */
+#define TAMIZ_OP_C
 #include "base/op.h"
 
 #include <assert.h>

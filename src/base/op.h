@@ -140,4 +140,12 @@ tamiz_status op_publish(const struct op *op, tamiz_status status);
 tamiz_status op_refuse(tamiz_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3), cold));
 
+/* They return the status they are given. The analyzer sees one file at a time and has to be told,
+ * or it follows failures on as if nothing had happened. */
+#if defined(__clang_analyzer__) && !defined(TAMIZ_OP_C)
+#define op_fail(op, status, ...) ((void)op_fail(op, status, __VA_ARGS__), (status))
+#define op_refuse(status, ...)   ((void)op_refuse(status, __VA_ARGS__), (status))
+#define op_fail_memory(op)       ((void)op_fail_memory(op), TAMIZ_OUT_OF_MEMORY)
+#endif
+
 #endif

@@ -353,6 +353,7 @@ static tamiz_status place_all(struct op *op, struct store *s, const struct site 
     tamiz_status st = TAMIZ_OK;
     for (size_t i = 0; i < p->logs.size / sizeof *logs; i++)
         TRY(place_log(op, s, site, &logs[i], done));
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a picture has a version. */
     for (uint32_t i = 0; i < v->table_count; i++)
         TRY(place_table(op, s, site, plan, v->tables[i], done));
     TRY(place_manifest(op, s, site, p));

@@ -202,7 +202,7 @@ tamiz_status tamiz_open(const char *path, const tamiz_options *options, tamiz **
     if (!db)
         return op_refuse(TAMIZ_INVALID_ARGUMENT, "db: NULL where the handle should go");
     *db = NULL;
-    tamiz_options taken;
+    tamiz_options taken = TAMIZ_OPTIONS_INIT;
     tamiz_status st = store_options(path, options, &taken);
     if (st != TAMIZ_OK)
         return st;

@@ -192,7 +192,7 @@ bool block_entry_at(const struct block *b, uint32_t i, struct block_entry *e)
 int block_entry_compare(const struct block_entry *e, struct slice key)
 {
     if (e->shared.size > key.size ||
-        (e->shared.size && memcmp(e->shared.data, key.data, e->shared.size))) {
+        (e->shared.size && memcmp(e->shared.data, key.data, e->shared.size) != 0)) {
         const int order = slice_compare(e->shared, key);
         assert(order != 0);
         return order;

@@ -29,7 +29,7 @@ static inline uint32_t tags_match_portable(const uint8_t *tags, uint8_t tag)
     const uint64_t wanted = tag * UINT64_C(0x0101010101010101);
     uint32_t found = 0;
     for (unsigned i = 0; i < TAGS_STRIDE / 8; i++)
-        found |= tags_zero_bytes(load_u64(tags + 8 * i) ^ wanted) << (8 * i);
+        found |= tags_zero_bytes(load_u64(tags + (size_t)8 * i) ^ wanted) << (8 * i);
     return found;
 }
 
