@@ -8,11 +8,13 @@
 #define _GNU_SOURCE
 #include "workload.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "process.h"
 
@@ -538,6 +540,33 @@ static int run_open(struct thread *t)
     return 0;
 }
 
+/* What the device itself can do, for fillsync to be measured against: as many bytes as a log record
+ * of one put, behind each other in a file whose room is there, each synced. */
+static int run_devicesync(struct thread *t)
+{
+    enum { RECORD = 152, ROOM = 1 << 20 };
+    char path[4096];
+    uint8_t record[RECORD];
+    memset(record, 'r', sizeof record);
+    (void)snprintf(path, sizeof path, "%s/devicesync", t->bench->settings.store.path);
+    const int file = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0644);
+    bool ok = file >= 0 && posix_fallocate(file, 0, ROOM) == 0 && fsync(file) == 0;
+    const uint64_t begin = now_ns(), cpu = thread_cpu_ns();
+    for (uint64_t before = begin; ok && t->ops < t->end; t->ops++) {
+        const off_t at = (off_t)(t->ops * RECORD % (ROOM - RECORD));
+        ok = pwrite(file, record, RECORD, at) == RECORD && fdatasync(file) == 0;
+        const uint64_t now = now_ns();
+        histogram_add(&t->latency, now - before, 1);
+        before = now;
+    }
+    t->wall_ns = now_ns() - begin;
+    t->cpu_ns = thread_cpu_ns() - cpu;
+    if (file >= 0)
+        (void)close(file);
+    (void)unlink(path);
+    return ok ? 0 : fail(t, "the plain loop's file", t->ops);
+}
+
 static const struct workload writer_beside = {.name = "writer", .make = make_fillrandom};
 
 static const struct workload workloads[] = {
@@ -547,6 +576,8 @@ static const struct workload workloads[] = {
      .fresh = true, .writes = true},
     {"fillsync", "put num / 100 keys in random order, each synced, into an empty store",
      .make = make_fillsync, .fresh = true, .divisor = 100},
+    {"devicesync", "append and fdatasync num / 100 times, with no store: the device's own rate",
+     .special = run_devicesync, .fresh = true, .own_clock = true, .divisor = 100},
     {"overwrite", "put all keys again in random order", .make = make_fillrandom, .writes = true},
     {"deleterandom", "delete all keys in random order", .make = make_deleterandom, .writes = true},
     {"readrandom", "get keys that are there", .make = make_readrandom},

@@ -5,11 +5,12 @@
  * one's filters really took. Then both are asked for absent keys, each between two that are there,
  * with no cache and direct I/O, so that every device read is one that a filter let through.
  *
- * The prediction knows of the tree only n_i, the keys of level i of all N, and w_i, the share of
- * the probes that fall into its tables' ranges. With b bits a key and c bits that halve a rate,
- * uniform wastes the sum of w_i rate(b), and the best spread that of w_i rate(b_i) with
+ * The prediction knows of the tree only n_i, the keys of level i of all N, and w_i, how many of its
+ * tables a probe asks on average: several runs make it more than one, ranges without a table less.
+ * With b bits a key and c bits that halve a rate, uniform wastes the sum of w_i rate(b), and the
+ * best spread that of w_i rate(b_i) with
  *
- *     b_i = b_last + c log2(n_last / n_i),    b_last = b - sum of n_i c log2(n_last / n_i) / N
+ *     b_i = b_last + c log2(n_last w_i / (n_i w_last)),    sum of n_i b_i = N b
  *
  * where rate() and c are the family's own arithmetic (tamiz_filter_plan).
  */
@@ -30,9 +31,10 @@
 
 enum { PROBES = 200000, KEY_ROOM = 24, VALUE_BYTES = 100, SPREADS = 2 };
 
-/* Small memtables, so that a million keys make five levels, each four times the one above. */
+/* Small memtables, so that a million keys make four levels and more, with several runs each but the
+ * last. */
 #define SHAPE                                                                                      \
-    "memtable=400KiB table=1MiB size_ratio=4 level0_runs=1 level0_stop=4 compaction=leveled "      \
+    "memtable=256KiB table=1MiB size_ratio=4 level0_runs=4 level0_stop=8 compaction=lazy "         \
     "compression=none threads=0 cache=0 direct_io=true"
 
 struct spread {
@@ -132,33 +134,39 @@ static double halving_bits(const struct levels_lab *lab)
     return a > b && wide > narrow ? (wide - narrow) / log2(a / b) : 0;
 }
 
-/* Share of the probes whose key lies in the range of one of the level's tables. */
+/* Tables of the level that a probe asks, on average. */
 static double asked(const tamiz_level_stats *l)
 {
     return (double)(l->filter_negatives + l->filter_false_positives) / PROBES;
 }
 
-/* Wasted reads a probe: every level is one run here. */
+/* Keys of what a probe asks there. */
+static double asked_keys(const tamiz_level_stats *l)
+{
+    return (double)l->keys / asked(l);
+}
+
+/* Wasted reads a probe. */
 static double predict(const struct levels_lab *lab, const struct spread *s, bool best)
 {
     const double cost = halving_bits(lab);
-    double all = 0, last = 0, more = 0, sum = 0;
-    for (int i = 0; i < TAMIZ_LEVELS; i++) {
-        all += (double)s->stats.level[i].keys;
-        last = s->stats.level[i].keys ? (double)s->stats.level[i].keys : last;
-    }
-    for (int i = 0; i < TAMIZ_LEVELS; i++)
-        if (s->stats.level[i].keys)
-            more +=
-                (double)s->stats.level[i].keys * cost * log2(last / (double)s->stats.level[i].keys);
+    double all = 0, last = 1, more = 0, sum = 0;
     for (int i = 0; i < TAMIZ_LEVELS; i++) {
         const tamiz_level_stats *l = &s->stats.level[i];
-        if (!l->keys)
+        all += (double)l->keys;
+        last = asked(l) > 0 ? asked_keys(l) : last;
+    }
+    for (int i = 0; i < TAMIZ_LEVELS; i++)
+        if (asked(&s->stats.level[i]) > 0)
+            more +=
+                (double)s->stats.level[i].keys * cost * log2(last / asked_keys(&s->stats.level[i]));
+    for (int i = 0; i < TAMIZ_LEVELS; i++) {
+        const tamiz_level_stats *l = &s->stats.level[i];
+        if (asked(l) <= 0)
             continue;
-        const double extra = cost * log2(last / (double)l->keys) - more / all;
+        const double extra = cost * log2(last / asked_keys(l)) - more / all;
         const double bits = s->bits + (best ? extra : 0);
-        sum += asked(l) *
-               plan_rate(lab, bits < 24 ? bits : 24, l->keys / (l->tables ? l->tables : 1), NULL);
+        sum += asked(l) * plan_rate(lab, bits < 24 ? bits : 24, l->keys / l->tables, NULL);
     }
     return sum;
 }
@@ -241,7 +249,7 @@ static void spread_print(const struct spread *s)
         text_printf(grid_cell(&g), "%d", i);
         count_show(grid_cell(&g), l->tables);
         count_show(grid_cell(&g), l->keys);
-        text_printf(grid_cell(&g), "%.1f %%", 100 * asked(l));
+        text_printf(grid_cell(&g), "%.2f", asked(l));
         text_printf(grid_cell(&g), "%.2f", (double)l->filter_bytes * 8 / (double)l->keys);
         text_printf(grid_cell(&g), "%.4f %%",
                     100 * level_rate(l, l->filter_expected_false_positives));

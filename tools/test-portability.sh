@@ -20,9 +20,13 @@ build_and_test() {
     name=$1
     shift
     cmake -S . -B "$top/$name" -G Ninja -DCMAKE_BUILD_TYPE=Debug "$@" >"$top/$name.log" 2>&1 || { tail -n 5 "$top/$name.log"; failed=1; return; }
-    targets=$(ctest --test-dir "$top/$name" -N -R "$tests" | sed -n 's/^ *Test *#[0-9]*: /test_/p')
+    targets=
+    for source in tests/*/*_test.c; do
+        test=$(echo "$source" | sed 's#^tests/##; s#/#_#; s#_test.c$##')
+        ! echo "$test" | grep -Eq "$tests" || targets="$targets test_$test"
+    done
     cmake --build "$top/$name" --target $targets >>"$top/$name.log" 2>&1 || { tail -n 15 "$top/$name.log"; failed=1; return; }
-    ctest --test-dir "$top/$name" -R "$tests" --timeout 900 >"$top/$name.tests" 2>&1 || failed=1
+    ctest --test-dir "$top/$name" -R "$tests" -E '^filter_portable$' --timeout 900 >"$top/$name.tests" 2>&1 || failed=1
     printf '%-9s %s\n' "$name" "$(grep 'tests passed' "$top/$name.tests")"
     sed -n '/The following tests FAILED/,/^Errors/p' "$top/$name.tests"
 }

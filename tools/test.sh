@@ -3,7 +3,8 @@
 # Installs what is missing, builds, and runs every test; under ten minutes on two cores.
 #
 #     sh tools/test.sh           gcc: all tests under ASan and UBSan, the threaded ones under TSan; clang: a build
-#     sh tools/test.sh --long    also all tests of a release build, and all tests with clang
+#     sh tools/test.sh --long    also all tests of a release build, and all tests with clang; the long sweeps, other machines,
+#                                and the deliberate faults: hours
 set -eu
 cd "$(dirname "$0")/.."
 . tools/need.sh
@@ -74,8 +75,17 @@ if command -v clang >/dev/null 2>&1; then
 else
     echo "No clang here: its build is left out."
 fi
+# Not ctest's: what fails here breaks the run.
+plain() {
+    printf '\n== %s\n' "$*"
+    "$@" || broken=1
+}
+plain sh tools/fuzz.sh 10
 if [ "$long" = yes ]; then
     step release suite release cc Release "" ""
+    plain sh tools/sweeps.sh
+    plain sh tools/test-portability.sh
+    ! command -v python3 >/dev/null 2>&1 || plain python3 tests/mutants/run.py
 fi
 
 printf '\n'

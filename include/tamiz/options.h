@@ -91,7 +91,7 @@ TAMIZ_API tamiz_status tamiz_options_help(char **text);
             {TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE,               \
              TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE,               \
              TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE},                                      \
-            {3, 3, 3, 3, 3, 3, 3, 3}, TAMIZ_COMPACTION_LEVELED, 10, 4, 12, 2, TAMIZ_SYNC_NONE, 0,  \
+            {3, 3, 3, 3, 3, 3, 3, 3}, TAMIZ_COMPACTION_LEVELED, 10, 8, 24, 2, TAMIZ_SYNC_NONE, 0,  \
             0, {NULL, NULL}, NULL, {NULL, NULL}, 0                                                 \
     }
 

@@ -50,6 +50,20 @@ typedef struct tamiz_iter tamiz_iter;
  */
 TAMIZ_API tamiz_status tamiz_open(const char *path, const tamiz_options *options, tamiz **db);
 
+/*
+ * For a store opened with read_only, which another process may be writing: moves on to what is
+ * there now. Until then reads see what was there when it was opened or last refreshed, whatever
+ * the writer flushes, merges and removes: table files are held open. Nothing is locked, written or
+ * removed. What a writer has put with no_log is seen once it is flushed.
+ *
+ * Open iterators go on over what they began with. TAMIZ_BUSY: a snapshot is held; release it first,
+ * nothing changed. On any failure nothing changed. For other stores TAMIZ_OK and nothing to do.
+ * Costs reading the manifest and the logs, up to a memtable's worth. Of more tables than three
+ * quarters of max_open_files the rest is not held open: a read of one that the writer removed
+ * meanwhile is TAMIZ_IO_ERROR, and a refresh away.
+ */
+TAMIZ_API tamiz_status tamiz_refresh(tamiz *db);
+
 /* Stops background work and keeps all written data. NULL is fine. TAMIZ_BUSY with open iterators or
  * snapshots: nothing closed. After any other status the handle is gone; an error says what could
  * not be written. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "db/background.h"
+#include "db/follow.h"
 #include "db/ledger.h"
 #include "db/life.h"
 #include "db/options.h"
@@ -173,7 +174,7 @@ static tamiz_status store_start(struct op *op, struct store *s)
     if (st == TAMIZ_OK)
         TRY(manifest_init(op, s->env, &s->alloc, s->directory, &s->manifest));
     if (st == TAMIZ_OK)
-        TRY(recover(op, s));
+        TRY(s->options.read_only ? follow_open(op, s) : recover(op, s));
     if (st != TAMIZ_OK || s->options.read_only)
         goto done;
     remove_garbage(op, s);

@@ -2,9 +2,11 @@
  *
  * Many keys at once. All of them see one view. Keys go through in chunks, and a chunk in rounds:
  * first every filter of every key is asked, in one loop behind the fetches of their lines; then
- * each key goes on to the first table that may have it, and whatever must come from the device is
- * read together. A key whose read was wasted is in the next round with its next table. Two keys
- * that want the same block read it once.
+ * each key goes on to the first table that may have it, all of them waiting for memory in step, and
+ * whatever must come from the device is read together. A key whose read was wasted is in the next
+ * round with its next table. Two keys that want the same block read it once.
+ *
+ * Only where there is more than one chunk are keys sorted, so that those of one block meet in one.
  */
 #include <stdlib.h>
 
@@ -17,8 +19,9 @@ enum { CHUNK = 64, PAIRS = 1024 };
 /* A table that may have a key. */
 struct pair {
     struct table *table;
-    int level;
-    bool asked; /* a filter said maybe; else it has none, or was not asked */
+    int16_t level;
+    bool asked; /* its filter was asked; else it has none, or was not to be */
+    bool maybe; /* what it said, where it was asked by line */
 };
 
 struct pending {
@@ -41,6 +44,9 @@ struct multi {
     struct pending keys[CHUNK];
     uint32_t count;
     struct pair pairs[PAIRS];
+    struct filter_line lines[PAIRS]; /* questions that are asked by line */
+    uint16_t line_of[PAIRS];         /* … and by which pair */
+    uint32_t line_count;
     struct table_wait waits[CHUNK];
     uint32_t waiting[CHUNK]; /* which key each wait is for */
     struct file_request requests[CHUNK];
@@ -117,42 +123,85 @@ static void search_memtables(struct multi *m)
     }
 }
 
-/* Every run's table for every key, their filters' lines on the way. */
-static void find_pairs(struct multi *m)
+/* Every run's table for one key, behind the `n` pairs there are. Its filters' lines are named. */
+static uint32_t find_pairs_of(struct multi *m, const struct lookup *lookup, uint32_t n)
 {
     const struct version *v = m->view->version;
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < m->count; i++) {
-        struct pending *p = &m->keys[i];
-        p->next = n;
-        for (uint32_t r = 0; r < v->run_count; r++) {
-            const struct table_meta *meta =
-                run_find(&v->runs[r], p->lookup.key, run_word(&v->runs[r], p->lookup.key));
-            if (!meta)
-                continue;
-            m->pairs[n++] = (struct pair){meta->table, (int)v->runs[r].level, false};
-            if (m->options->use_filters)
-                table_prefetch(meta->table, &p->lookup);
+    const uint64_t word = run_word(&v->runs[0], lookup->key);
+    const uint64_t mixed = filter_lines_mix(lookup->hash);
+    for (uint32_t r = 0; r < v->run_count; r++) {
+        const struct run *run = &v->runs[r];
+        const uint32_t place = run_place(run, lookup->key, word);
+        if (place == run->count)
+            continue;
+        struct table *t = run->handles[place];
+        m->pairs[n] = (struct pair){.table = t, .level = (int16_t)run->level};
+        if (m->options->use_filters && table_has_lines(t)) {
+            m->lines[m->line_count] = filter_line_of(&table_face(t)->filter, mixed);
+            m->line_of[m->line_count++] = (uint16_t)n;
+        } else if (m->options->use_filters) {
+            table_prefetch(t, lookup);
         }
-        p->end = n;
+        n++;
+    }
+    return n;
+}
+
+/* All filters that answer by line, one behind the other. */
+static void ask_lines(struct multi *m)
+{
+    for (uint32_t at = 0; at < m->line_count; at += FILTER_LINES_MOST) {
+        const uint32_t left = m->line_count - at;
+        const uint32_t part = left < FILTER_LINES_MOST ? left : FILTER_LINES_MOST;
+        const uint64_t said = filter_lines_ask(m->lines + at, part);
+        for (uint32_t i = 0; i < part; i++) {
+            struct pair *pair = &m->pairs[m->line_of[at + i]];
+            pair->asked = true;
+            pair->maybe = said >> i & 1;
+        }
     }
 }
 
-/* Asks all filters; keeps, of each key's pairs, those that may have it. An error is the key's
+static void find_pairs(struct multi *m)
+{
+    uint32_t n = 0;
+    m->line_count = 0;
+    for (uint32_t i = 0; i < m->count; i++) {
+        m->keys[i].next = n;
+        if (m->view->version->run_count)
+            n = find_pairs_of(m, &m->keys[i].lookup, n);
+        m->keys[i].end = n;
+    }
+    ask_lines(m);
+}
+
+/* What the filter of one pair says; asks it, where that was not done by line. */
+static tamiz_status pair_verdict(struct multi *m, const struct pending *p, struct pair *pair,
+                                 enum table_verdict *verdict)
+{
+    struct table_read how = read_options_table(m->options);
+    how.level = pair->level;
+    if (pair->asked) {
+        table_answered(m->op, pair->table, &how, pair->maybe);
+        *verdict = pair->maybe ? TABLE_MAYBE : TABLE_NO;
+        return TAMIZ_OK;
+    }
+    pair->asked = true;
+    return table_ask(m->op, pair->table, &p->lookup, &how, verdict);
+}
+
+/* Hears all filters; keeps, of each key's pairs, those that may have it. An error is the key's
  * answer. */
-static void ask_filters(struct multi *m)
+static void hear_filters(struct multi *m)
 {
     for (uint32_t i = 0; i < m->count;) {
         struct pending *p = &m->keys[i];
-        struct table_read how = read_options_table(m->options);
         uint32_t kept = p->next;
         tamiz_status st = TAMIZ_OK;
         tell_subject(m, p);
         for (uint32_t k = p->next; st == TAMIZ_OK && k < p->end; k++) {
             enum table_verdict verdict = TABLE_NO_FILTER;
-            how.level = m->pairs[k].level;
-            st = table_ask(m->op, m->pairs[k].table, &p->lookup, &how, &verdict);
-            m->pairs[k].asked = true;
+            st = pair_verdict(m, p, &m->pairs[k], &verdict);
             if (verdict != TABLE_NO)
                 m->pairs[kept++] = m->pairs[k];
         }
@@ -244,10 +293,29 @@ static void read_together(struct multi *m, uint32_t waits)
     }
 }
 
+/* What the next round will look at is fetched first: a step for all keys, then the next. */
+static void approach(const struct multi *m)
+{
+    uint32_t blocks[CHUNK];
+    for (uint32_t i = 0; i < m->count; i++)
+        if (m->keys[i].next < m->keys[i].end)
+            table_approach(m->pairs[m->keys[i].next].table, m->keys[i].lookup.key);
+    for (uint32_t i = 0; i < m->count; i++) {
+        blocks[i] = UINT32_MAX;
+        if (m->keys[i].next < m->keys[i].end &&
+            !table_locate(m->pairs[m->keys[i].next].table, m->keys[i].lookup.key, &blocks[i]))
+            blocks[i] = UINT32_MAX;
+    }
+    for (uint32_t i = 0; i < m->count; i++)
+        if (blocks[i] != UINT32_MAX)
+            table_fetch_block(m->pairs[m->keys[i].next].table, blocks[i]);
+}
+
 static void run_rounds(struct multi *m)
 {
     while (m->count) {
         uint32_t waits = 0;
+        approach(m);
         for (uint32_t i = 0; i < m->count;)
             if (advance(m, i, &waits))
                 settle(m, i);
@@ -270,7 +338,7 @@ static void run_chunk(struct multi *m, const void *const keys[], const size_t ke
 {
     m->count = (uint32_t)n;
     for (uint32_t i = 0; i < n; i++) {
-        const size_t at = order[i];
+        const size_t at = order ? order[i] : i;
         m->keys[i] = (struct pending){
             .index = at, .lookup = lookup_make(slice_of(keys[at], key_sizes[at]), seq)};
         counter_add(&m->op->count->gets, 1);
@@ -285,7 +353,7 @@ static void run_chunk(struct multi *m, const void *const keys[], const size_t ke
     search_memtables(m);
     find_pairs(m);
     if (m->options->use_filters)
-        ask_filters(m);
+        hear_filters(m);
     run_rounds(m);
 }
 
@@ -300,7 +368,7 @@ static int compare_keys(const void *a, const void *b)
     return slice_compare(x->key, y->key);
 }
 
-/* Indexes of the keys in key order, so that those of one block meet in one chunk. */
+/* Indexes of the keys in key order. NULL: memory is out. */
 static size_t *key_order(struct op *op, size_t n, const void *const keys[],
                          const size_t key_sizes[])
 {
@@ -329,14 +397,13 @@ tamiz_status db_multi_get(struct op *op, struct tamiz *db, size_t n, const void 
     seq = read_options_seq(options, seq);
     const uint32_t runs = view->version->run_count;
     const size_t chunk = runs > PAIRS ? 0 : runs * CHUNK > PAIRS ? PAIRS / runs : CHUNK;
-    size_t *order = key_order(op, n, keys, key_sizes);
+    size_t *order = n > chunk ? key_order(op, n, keys, key_sizes) : NULL;
     struct multi *m = chunk ? mem_new(op->alloc, sizeof *m) : NULL;
     tamiz_status st = TAMIZ_OK;
-    if (!order || !m) {
-        st = order ? op_fail(op, TAMIZ_NOT_SUPPORTED, "more than %d runs", PAIRS)
-                   : op_fail_memory(op);
-        goto done;
-    }
+    if (!chunk)
+        TRY(op_fail(op, TAMIZ_NOT_SUPPORTED, "more than %d runs", PAIRS));
+    if (!m || (n > chunk && !order))
+        TRY(op_fail_memory(op));
     m->op = op;
     m->db = db;
     m->options = options;
@@ -345,7 +412,8 @@ tamiz_status db_multi_get(struct op *op, struct tamiz *db, size_t n, const void 
     m->statuses = statuses;
     m->view = view;
     for (size_t at = 0; at < n; at += chunk)
-        run_chunk(m, keys, key_sizes, order + at, n - at < chunk ? n - at : chunk, seq);
+        run_chunk(m, keys, key_sizes, order ? order + at : NULL, n - at < chunk ? n - at : chunk,
+                  seq);
     for (size_t i = 0; i < n && st == TAMIZ_OK; i++)
         if (statuses[i] < 0)
             st = statuses[i];

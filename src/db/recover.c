@@ -86,6 +86,10 @@ static tamiz_status check_tables(struct op *op, const struct store *s, const str
 
 struct replay {
     struct store *s;
+    const struct manifest_state *state;
+    const uint64_t *numbers;   /* of all logs there are, ascending */
+    struct file *const *files; /* the same, open; NULL: they are opened by name */
+    size_t count;
     struct mem_ref *memtable;
     struct buf records; /* bodies of replayed records, each after its u64 size: for the new log */
     uint64_t next_seq;  /* behind the last write replayed; 0: none yet */
@@ -133,28 +137,45 @@ static tamiz_status replay_record(struct op *op, struct replay *r, struct slice 
     return st;
 }
 
+/* Log `i`, or, where `header_only`, perhaps no more than its header. */
+static tamiz_status open_log(struct op *op, const struct replay *r, size_t i, const char *path,
+                             bool header_only, struct log_reader *log, bool *empty)
+{
+    struct store *s = r->s;
+    if (!r->files)
+        return log_reader_open(op, s->env, &s->alloc, path, LOG_WAL, IO_LOG, log, empty);
+    struct buf content = buf_init(&s->alloc);
+    uint64_t size = LOG_HEADER_SIZE;
+    tamiz_status st = header_only ? TAMIZ_OK : file_size(op, r->files[i], &size);
+    if (st == TAMIZ_OK && size && !buf_reserve(&content, (size_t)size))
+        st = op_fail_memory(op);
+    if (st == TAMIZ_OK)
+        st = file_read_some(op, r->files[i], IO_LOG, 0, content.data, (size_t)size, &content.size);
+    if (st == TAMIZ_OK)
+        return log_reader_open_bytes(op, &content, path, LOG_WAL, log, empty);
+    buf_free(&content);
+    return st;
+}
+
 /* Sequence at which the log after index `i` begins; SEQ_MAX: it is the last, or the next has no
  * header. */
-static tamiz_status next_log_first(struct op *op, struct store *s, const uint64_t *numbers,
-                                   size_t n, size_t i, uint64_t *first)
+static tamiz_status next_log_first(struct op *op, const struct replay *r, size_t i, uint64_t *first)
 {
     *first = SEQ_MAX + 1;
-    for (size_t k = i + 1; k < n; k++) {
+    for (size_t k = i + 1; k < r->count; k++) {
         struct log_reader reader;
         bool empty = false;
-        char *path = store_path(op, s, FILE_LOG, numbers[k]);
+        char *path = store_path(op, r->s, FILE_LOG, r->numbers[k]);
         if (!path)
             return TAMIZ_OUT_OF_MEMORY;
-        const tamiz_status st =
-            log_reader_open(op, s->env, &s->alloc, path, LOG_WAL, IO_LOG, &reader, &empty);
-        mem_free_text(&s->alloc, path);
-        if (st != TAMIZ_OK)
-            return st;
-        if (!empty)
+        const tamiz_status st = open_log(op, r, k, path, true, &reader, &empty);
+        if (st == TAMIZ_OK && !empty)
             *first = reader.header.first;
-        log_reader_close(&reader);
-        if (!empty)
-            break;
+        if (st == TAMIZ_OK)
+            log_reader_close(&reader);
+        mem_free_text(&r->s->alloc, path);
+        if (st != TAMIZ_OK || !empty)
+            return st;
     }
     return TAMIZ_OK;
 }
@@ -197,32 +218,32 @@ static tamiz_status judge_gap(struct op *op, struct replay *r, struct log_reader
 /* The first log goes on where the tables end. A log's name is durable before anything is in it, and
  * edits of the manifest before a log is removed; so a hole here is not from a crash: the manifest
  * has lost edits, and with them tables. */
-static tamiz_status check_first_log(struct op *op, const struct store *s,
+static tamiz_status check_first_log(struct op *op, const struct manifest_state *state,
                                     const struct log_reader *log, const char *path)
 {
-    if (log->header.first <= s->state.last_seq + 1)
+    if (log->header.first <= state->last_seq + 1)
         return TAMIZ_OK;
     return op_fail(op, TAMIZ_CORRUPTION,
                    "MANIFEST-%06llu: expected edits up to sequence %llu, where %s begins, found "
                    "them up to %llu",
-                   (unsigned long long)s->state.manifest_number,
+                   (unsigned long long)state->manifest_number,
                    (unsigned long long)(log->header.first - 1), path,
-                   (unsigned long long)s->state.last_seq);
+                   (unsigned long long)state->last_seq);
 }
 
-static tamiz_status replay_log(struct op *op, struct replay *r, uint64_t number, uint64_t limit_seq)
+static tamiz_status replay_log(struct op *op, struct replay *r, size_t i, uint64_t limit_seq)
 {
     struct store *s = r->s;
     struct log_reader log;
     bool empty = false, opened = false;
     uint64_t records = 0;
     tamiz_status st = TAMIZ_OK;
-    char *path = store_path(op, s, FILE_LOG, number);
+    char *path = store_path(op, s, FILE_LOG, r->numbers[i]);
     TRY(path ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
-    TRY(log_reader_open(op, s->env, &s->alloc, path, LOG_WAL, IO_LOG, &log, &empty));
+    TRY(open_log(op, r, i, path, false, &log, &empty));
     opened = true;
     if (!empty && !r->next_seq)
-        TRY(check_first_log(op, s, &log, path));
+        TRY(check_first_log(op, r->state, &log, path));
     if (!empty && r->next_seq && log.header.first > r->next_seq)
         TRY(judge_gap(op, r, &log, path));
     while (!empty && !r->stopped) {
@@ -250,22 +271,43 @@ done:
     return st;
 }
 
-static tamiz_status replay_logs(struct op *op, struct store *s, const struct found_files *f,
-                                struct replay *r)
+static tamiz_status replay_logs(struct op *op, struct replay *r)
 {
-    const uint64_t *numbers = (const uint64_t *)(const void *)f->logs.data;
-    const size_t n = f->logs.size / sizeof *numbers;
-    for (size_t i = 0; i < n && !r->stopped; i++) {
-        if (numbers[i] < s->state.log_number)
+    for (size_t i = 0; i < r->count && !r->stopped; i++) {
+        if (r->numbers[i] < r->state->log_number)
             continue; /* its writes are in tables */
         uint64_t limit;
-        tamiz_status st = next_log_first(op, s, numbers, n, i, &limit);
+        tamiz_status st = next_log_first(op, r, i, &limit);
         if (st == TAMIZ_OK)
-            st = replay_log(op, r, numbers[i], limit);
+            st = replay_log(op, r, i, limit);
         if (st != TAMIZ_OK)
             return st;
     }
     return TAMIZ_OK;
+}
+
+/* Up to where the replayed logs and the tables go. */
+static uint64_t replayed_seq(const struct replay *r)
+{
+    const uint64_t replayed = r->next_seq ? r->next_seq - 1 : 0;
+    return replayed > r->state->last_seq ? replayed : r->state->last_seq;
+}
+
+tamiz_status replay_open_logs(struct op *op, struct store *s, const struct manifest_state *state,
+                              const struct open_logs *logs, struct mem_ref *into, uint64_t *seq)
+{
+    struct replay r = {.s = s,
+                       .state = state,
+                       .numbers = logs->numbers,
+                       .files = logs->files,
+                       .count = logs->count,
+                       .memtable = into,
+                       .records = buf_init(&s->alloc),
+                       .bytes = REWRITE_MAX + 1}; /* nothing is written again */
+    const tamiz_status st = replay_logs(op, &r);
+    *seq = replayed_seq(&r);
+    buf_free(&r.records);
+    return st;
 }
 
 /* ---- starting to write ---- */
@@ -358,7 +400,7 @@ static tamiz_status recover_state(struct op *op, struct store *s)
                        s->directory);
     if (st != TAMIZ_NOT_FOUND)
         return st;
-    if (!s->options.create_if_missing || s->options.read_only) {
+    if (!s->options.create_if_missing) {
         op_fail(op, TAMIZ_NOT_FOUND, "%s: no store here", s->directory);
         return TAMIZ_NOT_FOUND;
     }
@@ -368,7 +410,7 @@ static tamiz_status recover_state(struct op *op, struct store *s)
 tamiz_status recover(struct op *op, struct store *s)
 {
     struct found_files files = {.logs = buf_init(&s->alloc), .tables = buf_init(&s->alloc)};
-    struct replay r = {.s = s, .records = buf_init(&s->alloc)};
+    struct replay r = {.s = s, .state = &s->state, .records = buf_init(&s->alloc)};
     tamiz_status st = recover_state(op, s);
     if (st != TAMIZ_OK)
         goto done;
@@ -381,14 +423,11 @@ tamiz_status recover(struct op *op, struct store *s)
     s->state.next_file = next;
     r.memtable = mem_ref_new(op, s, 0);
     TRY(r.memtable ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
-    TRY(replay_logs(op, s, &files, &r));
-    const uint64_t replayed = r.next_seq ? r.next_seq - 1 : 0;
-    atomic_store_explicit(&s->seq, replayed > s->state.last_seq ? replayed : s->state.last_seq,
-                          memory_order_release);
-    if (s->options.read_only)
-        TRY(show(op, s, r.memtable));
-    else
-        TRY(start_writing(op, s, &r));
+    r.numbers = (const uint64_t *)(const void *)files.logs.data;
+    r.count = files.logs.size / sizeof *r.numbers;
+    TRY(replay_logs(op, &r));
+    atomic_store_explicit(&s->seq, replayed_seq(&r), memory_order_release);
+    TRY(start_writing(op, s, &r));
 done:
     if (r.memtable)
         mem_ref_unref(s, r.memtable);

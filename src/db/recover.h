@@ -12,6 +12,18 @@
  * TAMIZ_NOT_FOUND: no store there and none wanted. */
 tamiz_status recover(struct op *op, struct store *s);
 
+/* Logs that were opened while they had their names, oldest first. */
+struct open_logs {
+    const uint64_t *numbers; /* ascending */
+    struct file *const *files;
+    size_t count;
+};
+
+/* What the manifest says that logs still have, into a fresh memtable; *seq: up to where all of it
+ * goes. TAMIZ_CORRUPTION also where a log was read while it was written. */
+tamiz_status replay_open_logs(struct op *op, struct store *s, const struct manifest_state *state,
+                              const struct open_logs *logs, struct mem_ref *into, uint64_t *seq);
+
 /* Removes files of the store that nothing names: half-built tables, finished logs, old manifests.
  * What can't be removed is left. */
 void remove_garbage(struct op *op, struct store *s);

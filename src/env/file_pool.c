@@ -133,9 +133,37 @@ void file_pool_release(struct file_pool *pool, struct pooled_file *member)
     mutex_unlock(&pool->mutex);
 }
 
+tamiz_status file_pool_pin(struct op *op, struct file_pool *pool, struct pooled_file *member)
+{
+    struct file *file;
+    mutex_lock(&pool->mutex);
+    const bool had = member->pinned;
+    const bool room = pool->pinned < pool->limit - pool->limit / 4;
+    if (!had && room) {
+        member->pinned = true;
+        pool->pinned++;
+    }
+    mutex_unlock(&pool->mutex);
+    if (had || !room)
+        return had ? TAMIZ_OK : TAMIZ_BUSY;
+    const tamiz_status st = file_pool_acquire(op, pool, member, &file);
+    if (st == TAMIZ_OK)
+        return st;
+    mutex_lock(&pool->mutex);
+    member->pinned = false;
+    pool->pinned--;
+    mutex_unlock(&pool->mutex);
+    return st;
+}
+
 void file_pool_forget(struct op *op, struct file_pool *pool, struct pooled_file *member)
 {
     mutex_lock(&pool->mutex);
+    if (member->pinned) {
+        member->pinned = false;
+        member->users--;
+        pool->pinned--;
+    }
     assert(member->users == 0);
     struct file *file = member->file;
     if (file) {

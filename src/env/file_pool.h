@@ -18,6 +18,7 @@ struct pooled_file {
     struct file *file;
     uint32_t users;
     bool recent; /* used since the hand last came by */
+    bool pinned; /* one of the users is file_pool_pin's */
     struct pooled_file *next, *previous;
 };
 
@@ -26,6 +27,7 @@ struct file_pool {
     struct mutex mutex;
     struct condition freed;
     uint32_t open, limit;
+    uint32_t pinned;
     struct pooled_file *hand; /* ring of open members; NULL: none */
 };
 
@@ -41,6 +43,9 @@ tamiz_status file_pool_acquire(struct op *op, struct file_pool *pool, struct poo
 tamiz_status file_pool_try_acquire(struct op *op, struct file_pool *pool,
                                    struct pooled_file *member, struct file **file);
 void file_pool_release(struct file_pool *pool, struct pooled_file *member);
+/* The member is opened and stays so until it is forgotten, whatever happens to its name. TAMIZ_BUSY
+ * (nothing recorded) where three quarters of the room are taken by such members. */
+tamiz_status file_pool_pin(struct op *op, struct file_pool *pool, struct pooled_file *member);
 /* Closes the member for good; nobody uses it. */
 void file_pool_forget(struct op *op, struct file_pool *pool, struct pooled_file *member);
 

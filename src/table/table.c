@@ -45,6 +45,11 @@ void table_set_sequence(struct table *t, uint64_t seq)
     t->sequence = seq;
 }
 
+tamiz_status table_pin(struct op *op, struct table *t)
+{
+    return file_pool_pin(op, t->world->files, &t->file);
+}
+
 struct table *table_share(struct table *t)
 {
     atomic_fetch_add_explicit(&t->holders, 1, memory_order_relaxed);
@@ -114,6 +119,23 @@ bool table_locate(const struct table *t, struct slice key, uint32_t *block)
         return false;
     *block = index_find(l->index, key);
     return *block < index_count(l->index);
+}
+
+void table_approach(const struct table *t, struct slice key)
+{
+    const struct table_loaded *l = table_loaded_of(t);
+    if (l)
+        index_fetch(l->index, key, l->places);
+}
+
+void table_fetch_block(const struct table *t, uint32_t block)
+{
+    const struct table_loaded *l = table_loaded_of(t);
+    const struct cached_block *b = atomic_load_explicit(&l->places[block], memory_order_relaxed);
+    if (b) {
+        __builtin_prefetch(b, 1);
+        cached_block_fetch(b);
+    }
 }
 
 /* ---- the filter ---- */

@@ -81,6 +81,9 @@ struct table *table_new(struct op *op, const struct table_world *world, const ch
  * whose entries have sequences.
  */
 void table_set_sequence(struct table *t, uint64_t seq);
+/* Opens the file and keeps it open, also where its name goes. TAMIZ_BUSY (nothing recorded): there
+ * is no room for one more such file. Called by one thread at a time. */
+tamiz_status table_pin(struct op *op, struct table *t);
 /* Another holder of the same handle: a table that only changes its level keeps what is in memory.
  */
 struct table *table_share(struct table *t);
@@ -119,6 +122,11 @@ bool table_is_quarantined(const struct table *t);
 bool table_is_loaded(const struct table *t);
 /* Which data block could have the key, from memory. false: none, or the table is not loaded. */
 bool table_locate(const struct table *t, struct slice key, uint32_t *block);
+
+/* Starts fetching what table_locate will wait for; and, with the block known, what a search of it
+ * begins with, if it is in the cache. Inside an epoch. */
+void table_approach(const struct table *t, struct slice key);
+void table_fetch_block(const struct table *t, uint32_t block);
 
 /* Of a loaded table: eight bytes of the fence of `block`, from `skip` on, as slice_prefix8 takes
  * them. */

@@ -8,7 +8,7 @@
  *
  *     - the prefix holds every group that was durable: synced, or followed by a sync or a flush;
  *     - no group is there by halves;
- *     - a failed group is not there, unless it is the very last one that is.
+ *     - a failed group is not there, unless nothing that came after it was acknowledged.
  *
  * A value begins with the number of its group, so that a value read back says who wrote it, and its
  * other bytes and its size follow from that number, so that any damage shows.
@@ -132,6 +132,28 @@ static inline bool states_equal(const int a[KEYS], const int b[KEYS])
     return memcmp(a, b, KEYS * sizeof *a) == 0;
 }
 
+/* Is `got` what `states` and some of the groups behind the last acknowledged one, all failed, made?
+ */
+static inline bool some_failed_allow(const struct history *h, const int states[KEYS],
+                                     const int got[KEYS])
+{
+    enum { MOST = 10 };
+    int first = h->count;
+    while (first > 0 && h->groups[first - 1].outcome == FAILED)
+        first--;
+    const int n = h->count - first < MOST ? h->count - first : MOST;
+    for (unsigned mask = 0; mask < 1u << n; mask++) {
+        int with[KEYS];
+        memcpy(with, states, sizeof with);
+        for (int i = 0; i < n; i++)
+            if (mask >> i & 1)
+                group_apply(h, first + i, with);
+        if (states_equal(with, got))
+            return true;
+    }
+    return false;
+}
+
 /* Is `got` what the first n groups made, for some n of at least `least`? */
 static inline bool history_allows(const struct history *h, int least, const int got[KEYS])
 {
@@ -153,7 +175,7 @@ static inline bool history_allows(const struct history *h, int least, const int 
         if (i + 1 >= least && states_equal(states, got))
             return true;
     }
-    return false;
+    return some_failed_allow(h, states, got);
 }
 
 /* A machine that lost data was opened again and has `got`: a prefix that holds what was durable.

@@ -70,6 +70,62 @@ static void any_allocation_may_fail_and_nothing_is_lost_or_leaked(void **state)
     assert_true(trials > 200);
 }
 
+/* How many of the batch's keys are there. */
+static int batch_keys(tamiz *db)
+{
+    int there = 0;
+    for (int i = 0; i < 30; i++) {
+        char key[16];
+        const size_t n = (size_t)snprintf(key, sizeof key, "b%02d", i);
+        there += tamiz_exists(db, key, n, NULL) == TAMIZ_OK;
+    }
+    return there;
+}
+
+/* Memory runs out in the middle of a batch, on its way into the memtable: nothing of it shows, then
+ * or when later writes take the next sequences, or when the store is opened again. */
+static void a_batch_that_met_the_end_of_memory_shows_nothing(void **state)
+{
+    (void)state;
+    bool acted = true;
+    int halves = 0;
+    for (uint64_t nth = 1; acted; nth++) {
+        struct alloc_fail memory;
+        struct run *r = run_new(1, RUN_OPTIONS, 0);
+        tamiz_batch *batch = tamiz_batch_new();
+        alloc_fail_init(&memory);
+        r->allocator = &memory.alloc;
+        (void)snprintf(r->moment, sizeof r->moment, "test_faults_memory (batch, request %llu)",
+                       (unsigned long long)nth);
+        assert_public(run_open_on(r, r->sim, &r->db), TAMIZ_OK);
+        for (int i = 0; i < 30; i++) {
+            char key[16], value[200];
+            const size_t n = (size_t)snprintf(key, sizeof key, "b%02d", i);
+            memset(value, 'v', sizeof value);
+            assert_public(tamiz_batch_put(batch, NULL, key, n, value, sizeof value), TAMIZ_OK);
+        }
+        alloc_fail_at(&memory, nth, false);
+        const tamiz_status st = tamiz_write(r->db, batch, NULL);
+        acted = memory.failed > 0;
+        alloc_fail_at(&memory, 0, false);
+        CHECK(r, batch_keys(r->db) == (st == TAMIZ_OK ? 30 : 0), "half a batch is there");
+        for (int i = 0; i < 40; i++) {
+            char key[16];
+            const size_t n = (size_t)snprintf(key, sizeof key, "x%02d", i);
+            halves += tamiz_put(r->db, key, n, "1", 1, NULL) == TAMIZ_READ_ONLY;
+        }
+        CHECK(r, batch_keys(r->db) == (st == TAMIZ_OK ? 30 : 0), "a failed batch shows later");
+        assert_public(tamiz_close(r->db), TAMIZ_OK);
+        assert_public(run_open_on(r, r->sim, &r->db), TAMIZ_OK);
+        CHECK(r, batch_keys(r->db) == (st == TAMIZ_OK ? 30 : 0), "a failed batch is replayed");
+        assert_public(tamiz_close(r->db), TAMIZ_OK);
+        tamiz_batch_free(batch);
+        alloc_fail_done(&memory);
+        run_free(r);
+    }
+    assert_true(halves > 0);
+}
+
 static struct {
     uint64_t seed, nth;
     bool sticky;
@@ -92,6 +148,7 @@ int main(int argc, char **argv)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_allocation_may_fail_and_nothing_is_lost_or_leaked),
+        cmocka_unit_test(a_batch_that_met_the_end_of_memory_shows_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,6 +98,8 @@ struct run {
     char directory[64];
     char path[96];
     tamiz *db;
+    tamiz *reader; /* opened for reading beside it, now and then; NULL: not now */
+    uint64_t reader_seq;
     struct held held[SNAPSHOTS];
     int held_count;
     struct walk walks[WALKS];
@@ -607,6 +609,33 @@ static void run_let_go(struct run *r)
         tamiz_snapshot_release(r->held[--r->held_count].snapshot);
 }
 
+static void reader_close(struct run *r)
+{
+    if (r->reader)
+        CHECK(tamiz_close(r->reader) == TAMIZ_OK, "close of the reader failed", NO_KEY);
+    r->reader = NULL;
+}
+
+/* A second handle that only reads must see the moment it was opened or refreshed at. */
+static void step_reader(struct run *r)
+{
+    if (!r->reader) {
+        tamiz_options o = r->options;
+        o.read_only = true;
+        CHECK(tamiz_open(r->path, &o, &r->reader) == TAMIZ_OK, "open for reading failed", NO_KEY);
+        r->reader_seq = r->model.seq;
+    } else if (one_in(r, 2)) {
+        CHECK(tamiz_refresh(r->reader) == TAMIZ_OK, "refresh failed", NO_KEY);
+        r->reader_seq = r->model.seq;
+    }
+    tamiz *writer = r->db;
+    r->db = r->reader;
+    check_moment(r, NULL, r->reader_seq);
+    r->db = writer;
+    if (one_in(r, 4))
+        reader_close(r);
+}
+
 static void step_reopen(struct run *r)
 {
     if (r->held_count || r->walks[0].iter)
@@ -623,6 +652,7 @@ static void step_checkpoint(struct run *r)
     char copy[sizeof r->path];
     (void)snprintf(copy, sizeof copy, "%s/store-%llu", r->directory, (unsigned long long)r->step);
     CHECK(tamiz_checkpoint(r->db, copy) == TAMIZ_OK, "checkpoint failed", NO_KEY);
+    reader_close(r);
     run_let_go(r);
     CHECK(tamiz_close(r->db) == TAMIZ_OK, "close failed", NO_KEY);
     if (!r->env)
@@ -686,11 +716,11 @@ static const struct step {
     uint32_t weight; /* of 10,000 */
     void (*take)(struct run *r);
 } steps[] = {
-    {3970, step_put},          {1200, step_delete},      {300, step_batch}, {1800, step_read},
+    {3955, step_put},          {1200, step_delete},      {300, step_batch}, {1800, step_read},
     {600, step_read_stranger}, {150, step_multi_get},    {1200, step_walk}, {300, step_snapshot},
     {40, step_flush},          {40, step_compact_table}, {8, step_compact}, {6, step_reopen},
     {20, step_sync},           {320, step_background},   {6, step_verify},  {10, check_everything},
-    {26, step_ingest},         {4, step_checkpoint},
+    {26, step_ingest},         {4, step_checkpoint},     {15, step_reader},
 };
 
 static void run_step(struct run *r)
@@ -738,6 +768,7 @@ static void run_begin(struct run *r, const struct option_set *set)
 
 static void run_end(struct run *r)
 {
+    reader_close(r);
     run_let_go(r);
     CHECK(tamiz_close(r->db) == TAMIZ_OK, "close failed", NO_KEY);
     if (r->env) {

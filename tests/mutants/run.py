@@ -83,7 +83,7 @@ def program(test):
 
 def judge(mutant):
     """'red: TEST', or what went wrong."""
-    text = mutated(mutant, ROOT)
+    text = mutated(mutant, COPY)
     if text is None:
         return "does not fit"
     place = COPY / mutant["file"]

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+#include "db/follow.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "db/recover.h"
+
+enum {
+    TRIES_MOVING = 1000, /* while the writer moves on; each takes it an edit of the manifest */
+    TRIES_STILL = 5,     /* a log may have been read in the middle of a write */
+    PAUSE_US = 500,
+};
+
+/* Which manifest is in force, and how much is in it. */
+struct mark {
+    uint64_t number, size;
+};
+
+static tamiz_status mark_take(struct op *op, const struct store *s, struct mark *mark)
+{
+    bool exists;
+    tamiz_file_info info;
+    *mark = (struct mark){0, 0};
+    tamiz_status st = manifest_current(op, s->env, &s->alloc, s->directory, &mark->number);
+    if (st == TAMIZ_IO_ERROR && op->os_error == ENOENT) {
+        op_forgive(op);
+        return TAMIZ_OK; /* no store, which reading it will say */
+    }
+    if (st != TAMIZ_OK)
+        return st;
+    char *path = store_path(op, s, FILE_MANIFEST, mark->number);
+    if (!path)
+        return TAMIZ_OUT_OF_MEMORY;
+    st = env_path_info(op, s->env, path, &exists, &info);
+    mem_free_text(&s->alloc, path);
+    mark->size = exists ? info.size : 0;
+    return st;
+}
+
+/* ---- one picture ---- */
+
+struct picture {
+    struct manifest_state state; /* version: a reference of ours */
+    struct buf numbers;          /* u64 of logs, ascending */
+    struct buf files;            /* struct file *, as many */
+    struct mem_ref *memtable;
+    uint64_t seq;
+    bool moved; /* the manifest moved on while it was taken */
+};
+
+static void see_log(void *ctx, const char *name)
+{
+    struct picture *p = ctx;
+    uint64_t number;
+    if (filename_parse(name, &number) == FILE_LOG && number >= p->state.log_number)
+        buf_append(&p->numbers, &number, sizeof number);
+}
+
+static int number_order(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static tamiz_status open_logs(struct op *op, const struct store *s, struct picture *p)
+{
+    tamiz_status st;
+    TRY(env_list(op, s->env, s->directory, see_log, p));
+    TRY(p->numbers.failed ? op_fail_memory(op) : TAMIZ_OK);
+    uint64_t *numbers = (uint64_t *)(void *)p->numbers.data;
+    const size_t n = p->numbers.size / sizeof *numbers;
+    if (n)
+        qsort(numbers, n, sizeof *numbers, number_order);
+    for (size_t i = 0; i < n; i++) {
+        struct file *file = NULL;
+        TRY(buf_reserve(&p->files, sizeof file) ? TAMIZ_OK : op_fail_memory(op));
+        char *path = store_path(op, s, FILE_LOG, numbers[i]);
+        st = path ? file_open(op, s->env, path, TAMIZ_OPEN_READ, &file) : TAMIZ_OUT_OF_MEMORY;
+        mem_free_text(&s->alloc, path);
+        TRY(st);
+        buf_append(&p->files, &file, sizeof file);
+    }
+done:
+    return st;
+}
+
+/* The same table in the picture before keeps its handle. */
+static void share_tables(const struct version *before, struct version *now)
+{
+    for (uint32_t i = 0; before && i < now->table_count; i++) {
+        struct table_meta *t = now->tables[i];
+        const struct table_meta *had = version_table(before, t->number);
+        if (had && had->file_id == t->file_id && had->table && !t->table)
+            t->table = table_share(had->table);
+    }
+}
+
+static tamiz_status open_tables(struct op *op, struct store *s, struct version *v)
+{
+    tamiz_status st = version_attach(op, v, &s->world, s->directory);
+    for (uint32_t i = 0; i < v->table_count && st == TAMIZ_OK; i++) {
+        st = table_pin(op, v->tables[i]->table);
+        if (st == TAMIZ_BUSY)
+            return version_check_files(op, v, s->env, s->directory); /* the rest is not held */
+        if (st != TAMIZ_IO_ERROR || op->os_error != ENOENT)
+            continue;
+        op_forgive(op);
+        st = op_fail(op, TAMIZ_CORRUPTION,
+                     "%s: the manifest names table %06llu.sst, which is missing", s->directory,
+                     (unsigned long long)v->tables[i]->number);
+    }
+    return st;
+}
+
+static void picture_free(struct op *op, struct store *s, struct picture *p)
+{
+    struct file **files = (struct file **)(void *)p->files.data;
+    struct op quiet; /* they were only read */
+    op_init(&quiet, &s->alloc, op->count);
+    for (size_t i = 0; i < p->files.size / sizeof *files; i++)
+        (void)file_close(&quiet, files[i]);
+    buf_free(&p->numbers);
+    buf_free(&p->files);
+    mem_ref_unref(s, p->memtable);
+    version_unref(p->state.version);
+}
+
+/* Emptied by the caller also on failure. p->moved is right in any case. */
+static tamiz_status picture_take(struct op *op, struct store *s, struct picture *p)
+{
+    struct mark before, after;
+    struct op quiet;
+    *p = (struct picture){.numbers = buf_init(&s->alloc), .files = buf_init(&s->alloc)};
+    tamiz_status st = mark_take(op, s, &before);
+    if (st != TAMIZ_OK)
+        return st;
+    TRY(manifest_recover(op, s->env, &s->alloc, s->directory, &p->state));
+    if (st == TAMIZ_NOT_FOUND)
+        goto done;
+    TRY(open_logs(op, s, p));
+    share_tables(s->state.version, p->state.version);
+    TRY(open_tables(op, s, p->state.version));
+done:
+    op_init(&quiet, &s->alloc, op->count);
+    p->moved = mark_take(&quiet, s, &after) != TAMIZ_OK || after.number != before.number ||
+               after.size != before.size;
+    return st;
+}
+
+/* All files are open: what the writer does now harms nothing. */
+static tamiz_status picture_replay(struct op *op, struct store *s, struct picture *p)
+{
+    const struct open_logs logs = {(const uint64_t *)(const void *)p->numbers.data,
+                                   (struct file *const *)(void *)p->files.data,
+                                   p->numbers.size / sizeof(uint64_t)};
+    p->memtable = mem_ref_new(op, s, 0);
+    if (!p->memtable)
+        return TAMIZ_OUT_OF_MEMORY;
+    return replay_open_logs(op, s, &p->state, &logs, p->memtable, &p->seq);
+}
+
+/* One that is of one moment; as often as it takes. */
+static tamiz_status picture_settle(struct op *op, struct store *s, struct picture *p)
+{
+    uint32_t still = 0;
+    for (uint32_t tries = 0;; tries++) {
+        tamiz_status st = picture_take(op, s, p);
+        if (st == TAMIZ_OK && !p->moved)
+            st = picture_replay(op, s, p);
+        if (st == TAMIZ_OUT_OF_MEMORY || (st >= 0 && !p->moved))
+            return st;
+        if (!p->moved && ++still == TRIES_STILL)
+            return st;
+        if (tries == TRIES_MOVING)
+            return st < 0 ? st
+                          : op_fail(op, TAMIZ_BUSY,
+                                    "%s: the manifest moves on faster than it can be followed",
+                                    s->directory);
+        picture_free(op, s, p);
+        *p = (struct picture){.seq = 0};
+        op_forgive(op);
+        env_sleep_us(s->env, PAUSE_US);
+    }
+}
+
+/* ---- showing it ---- */
+
+/* The old view with the new sequence shows what it did; the new one with the old sequence might
+ * lack what merges dropped since. So the sequence goes first. */
+static tamiz_status picture_show(struct op *op, struct store *s, struct picture *p)
+{
+    struct view *view = view_new(op, s, &p->memtable, 1, p->state.version);
+    if (!view)
+        return TAMIZ_OUT_OF_MEMORY;
+    mutex_lock(&s->mutex);
+    if (s->oldest_snapshot) {
+        mutex_unlock(&s->mutex);
+        view_unref(view);
+        return op_fail(
+            op, TAMIZ_BUSY,
+            "%s: a snapshot is held, which the writer knows nothing of: release it first",
+            s->directory);
+    }
+    struct version *old = s->state.version;
+    s->state = p->state;
+    p->state.version = old;
+    atomic_store_explicit(&s->next_file, s->state.next_file, memory_order_relaxed);
+    atomic_store_explicit(&s->seq, p->seq, memory_order_release);
+    view_publish(s->keyspace, view);
+    mutex_unlock(&s->mutex);
+    return TAMIZ_OK;
+}
+
+static tamiz_status follow(struct op *op, struct store *s)
+{
+    struct picture p = {.seq = 0};
+    mutex_lock(&s->install_mutex);
+    tamiz_status st = picture_settle(op, s, &p);
+    if (st == TAMIZ_OK)
+        st = picture_show(op, s, &p);
+    picture_free(op, s, &p);
+    mutex_unlock(&s->install_mutex);
+    return st;
+}
+
+tamiz_status follow_open(struct op *op, struct store *s)
+{
+    const tamiz_status st = follow(op, s);
+    if (st == TAMIZ_NOT_FOUND)
+        op_fail(op, TAMIZ_NOT_FOUND, "%s: no store here", s->directory);
+    if (st == TAMIZ_OK && s->options.error_if_exists)
+        return op_fail(op, TAMIZ_INVALID_ARGUMENT, "%s: there is a store already (error_if_exists)",
+                       s->directory);
+    return st;
+}
+
+tamiz_status tamiz_refresh(tamiz *db)
+{
+    tamiz_status st = store_check(db);
+    if (st != TAMIZ_OK)
+        return st;
+    struct store *s = db->store;
+    if (!s->options.read_only)
+        return TAMIZ_OK;
+    struct op op;
+    struct epoch_slot *slot = epoch_enter(&s->epoch);
+    epoch_stay_outside(slot);
+    op_init(&op, &s->alloc, &slot->count);
+    st = follow(&op, s);
+    if (st == TAMIZ_NOT_FOUND)
+        st = op_fail(&op, TAMIZ_IO_ERROR, "%s: the store is gone", s->directory);
+    st = op_publish(&op, st);
+    epoch_leave(slot);
+    store_collect(s);
+    return st;
+}
