@@ -7,7 +7,7 @@ import { join } from "node:path";
 export const packages = createRequire(join(process.env.PAGE_PACKAGES, "any.js"));
 const { chromium } = packages("playwright-core");
 
-const ARGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update",
+const ARGS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update",
     "--disable-sync", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"];
 
 export const browserPath = process.env.CHROMIUM || "/usr/bin/chromium";

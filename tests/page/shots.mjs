@@ -12,6 +12,7 @@ const views = {
     curves: "#view=curves&lang=en",
     lessons: "#view=lessons&lang=es&lesson=1",
 };
+const kept = ["filter-light-wide", "store-dark-wide", "curves-light-wide", "lessons-light-phone"]; // as the window shows them: for docs/page.md
 const browser = await launch();
 for (const theme of ["light", "dark"])
     for (const [width, height, size] of [[1280, 1000, "wide"], [390, 844, "phone"]])
@@ -22,6 +23,7 @@ for (const theme of ["light", "dark"])
                 await page.getByLabel("Words to add").fill("luna, mar, nube, olivo, puente, roca, sal, trigo, uva, viento");
                 await page.getByRole("button", { name: "Add", exact: true }).click();
                 await page.getByLabel("Ask for a word").fill("madrid");
+                await page.getByRole("button", { name: "See it in 3D" }).click();
                 await page.getByRole("button", { name: "Build them all" }).click();
             }
             if (view === "store") {
@@ -35,6 +37,8 @@ for (const theme of ["light", "dark"])
             }
             await page.waitForTimeout(400);
             await page.screenshot({ path: join(directory, `${view}-${theme}-${size}.png`), fullPage: true });
+            await page.locator(view === "store" ? ".notice" : "header").first().evaluate((e) => e.scrollIntoView());
+            if (kept.includes(`${view}-${theme}-${size}`)) await page.screenshot({ path: join(directory, `page-${view}.png`), scale: "css" });
             if (page.errors.length) console.log(view, theme, size, page.errors);
             await page.context().close();
         }

@@ -54,7 +54,7 @@ export class BitCanvas {
     layout() {
         const ratio = window.devicePixelRatio || 1;
         const width = Math.max(this.canvas.parentElement.clientWidth, 64);
-        const columns = Math.max(8, Math.min(64, 2 ** Math.ceil(Math.log2(Math.sqrt(this.values.length * 2)))));
+        const columns = this.values.length <= 128 ? 16 : this.values.length <= 1024 ? 32 : 64;
         const cell = Math.min(width / columns, 40);
         const rows = Math.ceil(this.values.length / columns);
         const w = Math.round(columns * cell * ratio), height = Math.round(rows * cell * ratio);

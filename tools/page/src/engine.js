@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The engine behind plain JavaScript. One WebAssembly instance; texts and hashes are copied in, what comes out is copied out
-// and freed. A call that fails throws an EngineError with the library's own words. A trap (which nothing a user does should be
-// able to cause) is an EngineError too, and the instance is then no longer used.
+// and freed. A call that fails throws an EngineError with the library's own words.
 
 export class EngineError extends Error {
     constructor(status, words) {

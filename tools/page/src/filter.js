@@ -228,6 +228,7 @@ export class FilterView {
         this.frame.addEventListener("keydown", (e) => this.walk(e));
         this.space_box = h("div", { class: "space", hidden: true });
         this.space_button = button(t("See it in 3D", "Verlo en 3D"), () => this.toggleSpace());
+        this.space?.stop();
         this.space = null;
         this.list = h("div", { class: "words", id: "words" });
         return [this.summary, this.frame, this.bit_words,

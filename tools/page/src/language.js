@@ -17,7 +17,7 @@ export const number = (x, digits = 0) =>
 export const percent = (p) => {
     const x = p * 100;
     const digits = x === 0 || x >= 10 ? 1 : x >= 1 ? 2 : x >= 0.01 ? 3 : 5;
-    return `${number(x, digits)} %`;
+    return `${number(x, digits)}\u00a0%`;
 };
 
 export const bytes = (n) => (n < 1024 ? `${number(n)} B` : n < 1048576 ? `${number(n / 1024, 1)} KiB` : `${number(n / 1048576, 2)} MiB`);

@@ -13,8 +13,15 @@ import { LessonsView } from "./lessons.js";
 import { readState, VIEWS, writeState } from "./state.js";
 import { StoreView } from "./store.js";
 
-const embedded = (id) => document.getElementById(id).textContent;
-const wasmBytes = () => Uint8Array.from(atob(embedded("engine").trim()), (c) => c.charCodeAt(0));
+// Held from the start: the body is filled anew.
+const parts = { engine: document.getElementById("engine"), space: document.getElementById("space") };
+
+function wasmBytes() {
+    const text = atob(parts.engine.textContent);
+    const bytes = new Uint8Array(text.length);
+    for (let i = 0; i < bytes.length; i++) bytes[i] = text.charCodeAt(i);
+    return bytes;
+}
 
 class App {
     constructor(engine) {
@@ -33,6 +40,10 @@ class App {
             this.views.store = new StoreView(this);
             this.frame();
         });
+        // What nobody caught still gets a sentence, and everything else goes on.
+        const tell = (error) => this.alarm && (this.alarm.textContent = t(`Something went wrong in this page: ${error?.message ?? error}. Reloading starts it anew.`, `Algo falló en esta página: ${error?.message ?? error}. Al recargar empieza de nuevo.`));
+        window.addEventListener("error", (e) => tell(e.error ?? e.message));
+        window.addEventListener("unhandledrejection", (e) => tell(e.reason));
         matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.themed());
     }
 
@@ -63,6 +74,7 @@ class App {
                         document.documentElement.dataset.theme = dark ? "light" : "dark";
                         this.frame();
                     }, { id: "theme" }))),
+            (this.alarm = h("p", { class: "alarm", role: "alert" })),
             this.root,
             h("footer", null, h("p", null, t(
                 `tamiz ${this.engine.version}, the same C code as the library, compiled to WebAssembly (without zstd). It runs in this page alone; nothing is sent anywhere.`,
@@ -98,7 +110,7 @@ class App {
 
     // Three.js stands in the document as text, and runs when somebody asks for it.
     async openSpace(box, still) {
-        if (!globalThis.tamizSpace) document.head.append(h("script", { textContent: embedded("space") }));
+        if (!globalThis.tamizSpace) document.head.append(h("script", { textContent: parts.space.textContent }));
         return globalThis.tamizSpace(box, t("The bits in 3D: drag, or arrow keys, to turn", "Los bits en 3D: arrastra, o usa las flechas, para girar"), still, colors());
     }
 }

@@ -114,7 +114,7 @@ class Space {
         }
         if (!this.dirty || !this.mesh) return;
         const started = performance.now();
-        const far = this.side * 1.35 + 2;
+        const far = (this.side * 1.35 + 2) / Math.min(1, this.camera.aspect); // all of it, also on a narrow screen
         this.camera.position.set(Math.sin(this.angle) * Math.cos(this.tilt) * far, Math.sin(this.tilt) * far, Math.cos(this.angle) * Math.cos(this.tilt) * far);
         this.camera.lookAt(0, 0, 0);
         this.renderer.render(this.scene, this.camera);

@@ -170,7 +170,7 @@ export class StoreView {
         this.notice = h("p", { class: "notice", role: "status", id: "store-notice" });
         this.levels = h("div", { class: "levels", id: "levels" });
         this.tale = h("div", { id: "tale" });
-        this.counts = h("div", { class: "figures", id: "counts" });
+        this.counts = h("div", { id: "counts" });
         this.fileBox = h("div", { id: "files" });
         fill(root,
             h("h2", null, t("A store, read by read", "Un almacén, lectura a lectura")),
@@ -371,10 +371,13 @@ export class StoreView {
         const ms = DISKS[this.disk];
         const figure = (id, head, value, note) => h("div", { class: "figure" }, h("h4", null, head), h("p", { class: "big", id }, value), h("p", { class: "hint" }, note));
         const all = this.made + this.avoided;
-        fill(this.counts,
+        fill(this.counts, h("div", { class: "figures" },
             figure("reads-made", t("Made", "Hechas"), number(this.made), t(`${duration(this.made * ms)} of disk`, `${duration(this.made * ms)} de disco`)),
             figure("reads-avoided", t("Avoided", "Evitadas"), number(this.avoided), t(`${duration(this.avoided * ms)} saved${all ? `, ${percent(this.avoided / all)} of all` : ""}: against a twin that asks no filter`, `${duration(this.avoided * ms)} ahorrados${all ? `, ${percent(this.avoided / all)} del total` : ""}: frente a un gemelo que no pregunta a los filtros`)),
-            figure("negatives", t("Filters said no", "Los filtros dijeron no"), number(stats.filter_negatives), t(`of ${number(stats.filter_probes)} times asked; wrong maybes: ${number(stats.filter_false_positives)}. The engine’s own counters.`, `de ${number(stats.filter_probes)} preguntas; quizás falsos: ${number(stats.filter_false_positives)}. Contadores del propio motor.`)));
+            figure("negatives", t("Filters said no", "Los filtros dijeron no"), number(stats.filter_negatives), t(`of ${number(stats.filter_probes)} times asked; wrong maybes: ${number(stats.filter_false_positives)}. The engine’s own counters.`, `de ${number(stats.filter_probes)} preguntas; quizás falsos: ${number(stats.filter_false_positives)}. Contadores del propio motor.`))),
+            h("div", null, h("h4", null, t("Waiting for the disk", "Esperando al disco")),
+                [[t("with filters", "con filtros"), this.made], [t("without", "sin filtros"), all]].map(([name, reads]) => h("div", { class: "bar" }, h("span", null, name),
+                    h("span", { class: "track" }, h("span", { class: "length", style: `width: ${all ? Math.max(0.4, (100 * reads) / all) : 0}%` })), h("span", null, duration(reads * ms))))));
     }
 
     showTale() {
