@@ -8,6 +8,7 @@
 #ifndef TAMIZ_DB_WRITE_H
 #define TAMIZ_DB_WRITE_H
 
+#include "db/logs.h"
 #include "db/view.h"
 #include "log/batch.h"
 
@@ -36,17 +37,9 @@ struct writer {
 
 tamiz_status db_write(struct op *op, struct writer *w);
 
-/* A new log file, its name durable, appended to store->logs and from now on the one that is
- * written. log_mutex held. */
-tamiz_status store_new_log(struct op *op, struct store *s, uint64_t first_seq);
 /* From within `work`: sequences up to `seq` are taken, by what is not in the log. All logs are on
  * the disk afterwards. On failure nothing may have come of it. No lock held. */
 tamiz_status store_log_skip(struct op *op, struct store *s, uint64_t seq);
-/* Closes and removes logs that no memtable needs any more: numbers below `keep_from`. No lock held
- * but install_mutex. */
-void store_drop_logs(struct op *op, struct store *s, uint64_t keep_from);
-/* All logs, oldest first, are on the disk. log_mutex held. */
-tamiz_status store_sync_logs(struct op *op, struct store *s);
 
 struct tamiz_batch {
     struct batch writes;
