@@ -4,12 +4,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "compact/compact.h"
-#include "compact/monkey.h"
-#include "db/install.h"
 #include "db/snapshot.h"
-#include "db/write.h"
-#include "table/merge.h"
 
 enum {
     RETRY_FIRST_MS = 50, /* doubled with each failure in a row */
@@ -54,7 +49,7 @@ static bool is_busy(const void *ctx, uint64_t number)
     return false;
 }
 
-static struct pick_busy busy_of(const struct store *s)
+struct pick_busy pick_busy_of(const struct store *s)
 {
     return (struct pick_busy){is_busy, s, s->running, s->merging};
 }
@@ -84,129 +79,7 @@ static void busy_remove(struct store *s, const struct job *j)
     }
 }
 
-static bool cancelled(void *ctx)
-{
-    struct store *s = ctx;
-    return atomic_load_explicit(&s->closing, memory_order_relaxed);
-}
-
-static struct compact_output output_of(struct store *s, uint32_t level, uint64_t run,
-                                       enum io_purpose purpose)
-{
-    const tamiz_options *o = &s->options;
-    struct compact_output out = {.env = s->env,
-                                 .alloc = &s->alloc,
-                                 .directory = s->directory,
-                                 .table_bytes = o->table,
-                                 .level = level,
-                                 .run = run,
-                                 .next_file = store_next_file,
-                                 .next_file_ctx = s};
-    out.build = (struct table_build_options){
-        .block_bytes = (size_t)o->block,
-        .filter = o->filter,
-        .codec = o->compression[level] == TAMIZ_COMPRESSION_NONE ? CODEC_NONE : CODEC_ZSTD,
-        .compression_level = o->compression_level[level],
-        .purpose = purpose,
-        .log = o->log};
-    return out;
-}
-
-/* The filters of what job `j` writes; NULL: of a flush of `keys`. */
-static tamiz_status choose_filter(struct op *op, struct tamiz *db, const struct job *j,
-                                  uint64_t keys, tamiz_filter_policy *filter)
-{
-    struct store *s = db->store;
-    *filter = s->options.filter;
-    if (s->options.filter_memory != TAMIZ_FILTER_MONKEY)
-        return TAMIZ_OK;
-    mutex_lock(&s->mutex);
-    struct version *v = atomic_load_explicit(&db->view, memory_order_relaxed)->version;
-    version_ref(v);
-    mutex_unlock(&s->mutex);
-    const tamiz_status st = monkey_policy(op, v, j, keys, &s->options.filter, filter);
-    version_unref(v);
-    return st;
-}
-
-static uint64_t next_run(struct store *s)
-{
-    mutex_lock(&s->install_mutex);
-    const uint64_t run = s->state.next_run++;
-    mutex_unlock(&s->install_mutex);
-    return run;
-}
-
-static uint64_t tables_bytes(const struct buf *tables)
-{
-    struct table_meta *const *list = (struct table_meta *const *)(const void *)tables->data;
-    uint64_t sum = 0;
-    for (size_t i = 0; i < tables->size / sizeof *list; i++)
-        sum += list[i]->file_size;
-    return sum;
-}
-
-/* Installs `tables` in the place of `removed`, or discards them. */
-static tamiz_status install_tables(struct op *op, struct tamiz *db, struct buf *tables,
-                                   const struct buf *removed, struct mem_ref *flushed,
-                                   uint64_t log_number)
-{
-    struct store *s = db->store;
-    tamiz_status st = TAMIZ_OK;
-    if (tables->size)
-        TRY(env_sync_directory(op, s->env, s->directory));
-    const struct version_edit edit = {.removed = (const uint64_t *)(const void *)removed->data,
-                                      .removed_count = removed->size / sizeof(uint64_t),
-                                      .added =
-                                          (struct table_meta *const *)(const void *)tables->data,
-                                      .added_count = tables->size / sizeof(struct table_meta *)};
-    TRY(install(op, db, &edit, flushed, log_number));
-done:
-    if (st != TAMIZ_OK) {
-        discard_tables(op, s, tables);
-    } else {
-        struct table_meta **list = (struct table_meta **)(void *)tables->data;
-        for (size_t i = 0; i < tables->size / sizeof *list; i++)
-            table_meta_unref(&s->alloc, list[i]); /* the version has its own */
-        buf_clear(tables);
-    }
-    return st;
-}
-
 /* ---- flush ---- */
-
-tamiz_status flush_memtable(struct op *op, struct tamiz *db, struct mem_ref *m, uint64_t keep_from)
-{
-    struct store *s = db->store;
-    struct buf snapshots = buf_init(&s->alloc), tables = buf_init(&s->alloc),
-               none = buf_init(&s->alloc);
-    struct iter *source = NULL;
-    tamiz_status st = TAMIZ_OK;
-    const uint64_t bytes = memtable_bytes(m->memtable);
-    snapshot_list(s, &snapshots);
-    TRY(snapshots.failed ? op_fail_memory(op) : TAMIZ_OK);
-    source = memtable_iter(op, m->memtable);
-    TRY(source ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
-    const struct compact_input in = {.source = source,
-                                     .snapshots = (const uint64_t *)(const void *)snapshots.data,
-                                     .snapshot_count = snapshots.size / sizeof(uint64_t)};
-    struct compact_output out = output_of(s, 0, next_run(s), IO_DATA);
-    TRY(choose_filter(op, db, NULL, memtable_count(m->memtable), &out.build.filter));
-    TRY(compact_run(op, &in, &out, &tables));
-    const uint64_t written = tables_bytes(&tables);
-    TRY(install_tables(op, db, &tables, &none, m, keep_from));
-    counter_add(&op->count->flushes, 1);
-    counter_add(&op->count->flush_bytes_in, bytes);
-    counter_add(&op->count->flush_bytes_out, written);
-    store_event(s, TAMIZ_EVENT_FLUSH, "memtable of %llu bytes to %llu bytes in level 0",
-                (unsigned long long)bytes, (unsigned long long)written);
-    store_drop_logs(op, s, keep_from);
-done:
-    iter_close(source);
-    buf_free(&snapshots);
-    buf_free(&tables);
-    return st;
-}
 
 /* The oldest sealed memtable with a reference, and which logs the rest needs; NULL: none. mutex
  * held. */
@@ -279,107 +152,6 @@ static bool flush_one(struct store *s, struct op *op)
 
 /* ---- merge ---- */
 
-/* Sources of a job: one iterator a table, newest run first. */
-static struct iter *job_iter(struct op *op, const struct job *j)
-{
-    const size_t n = job_count(j);
-    struct iter **sources = mem_new_array(op->alloc, n, sizeof *sources);
-    struct iter *merged = NULL;
-    size_t opened = 0;
-    if (!sources) {
-        op_fail_memory(op);
-        return NULL;
-    }
-    for (; opened < n; opened++) {
-        const struct table_read how = {.level = (int)job_input(j, opened)->level,
-                                       .purpose = IO_COMPACTION};
-        sources[opened] = table_iter(op, job_input(j, opened)->table, &how);
-        if (!sources[opened])
-            break;
-    }
-    if (opened == n)
-        merged = merge_iter(op, sources, n);
-    else
-        while (opened > 0)
-            iter_close(sources[--opened]);
-    mem_free(op->alloc, sources, n * sizeof *sources);
-    return merged;
-}
-
-/* The one input keeps its file and only changes its level. */
-static tamiz_status move_table(struct op *op, struct tamiz *db, const struct job *j, uint64_t run)
-{
-    struct store *s = db->store;
-    const struct table_meta *m = job_input(j, 0);
-    const struct table_meta like = {.number = m->number,
-                                    .file_id = m->file_id,
-                                    .file_size = m->file_size,
-                                    .level = j->output_level,
-                                    .run = run,
-                                    .entries = m->entries,
-                                    .keys = m->keys,
-                                    .tombstones = m->tombstones,
-                                    .seq_min = m->seq_min,
-                                    .seq_max = m->seq_max,
-                                    .filter_bytes = m->filter_bytes,
-                                    .smallest = m->smallest,
-                                    .largest = m->largest};
-    struct table_meta *moved = table_meta_new(op, &s->alloc, &like);
-    if (!moved)
-        return TAMIZ_OUT_OF_MEMORY;
-    moved->table = table_share(m->table);
-    const struct version_edit edit = {
-        .removed = &moved->number, .removed_count = 1, .added = &moved, .added_count = 1};
-    const tamiz_status st = install(op, db, &edit, NULL, 0);
-    table_meta_unref(&s->alloc, moved);
-    return st;
-}
-
-tamiz_status db_merge(struct op *op, struct tamiz *db, struct version *base, struct job *j)
-{
-    (void)base; /* held by the caller for as long as the inputs are used */
-    struct store *s = db->store;
-    struct buf snapshots = buf_init(&s->alloc), tables = buf_init(&s->alloc),
-               removed = buf_init(&s->alloc);
-    struct iter *source = NULL;
-    uint64_t bytes_in = 0;
-    tamiz_status st = TAMIZ_OK;
-    const uint64_t run = j->new_run || !j->output_run ? next_run(s) : j->output_run;
-    if (j->move)
-        return move_table(op, db, j, run);
-    for (size_t i = 0; i < job_count(j); i++) {
-        buf_append(&removed, &job_input(j, i)->number, sizeof(uint64_t));
-        bytes_in += job_input(j, i)->file_size;
-    }
-    snapshot_list(s, &snapshots);
-    TRY(snapshots.failed || removed.failed ? op_fail_memory(op) : TAMIZ_OK);
-    source = job_iter(op, j);
-    TRY(source ? TAMIZ_OK : op->status);
-    const struct compact_input in = {.source = source,
-                                     .snapshots = (const uint64_t *)(const void *)snapshots.data,
-                                     .snapshot_count = snapshots.size / sizeof(uint64_t),
-                                     .bottom = j->bottom,
-                                     .cancelled = cancelled,
-                                     .cancel_ctx = s};
-    struct compact_output out = output_of(s, j->output_level, run, IO_COMPACTION);
-    TRY(choose_filter(op, db, j, 0, &out.build.filter));
-    TRY(compact_run(op, &in, &out, &tables));
-    const uint64_t bytes_out = tables_bytes(&tables);
-    TRY(install_tables(op, db, &tables, &removed, NULL, 0));
-    counter_add(&op->count->compactions, 1);
-    counter_add(&op->count->compaction_bytes_in, bytes_in);
-    counter_add(&op->count->compaction_bytes_out, bytes_out);
-    store_event(s, TAMIZ_EVENT_COMPACTION, "%zu tables, %llu bytes, to %llu bytes in level %u",
-                job_count(j), (unsigned long long)bytes_in, (unsigned long long)bytes_out,
-                j->output_level);
-done:
-    iter_close(source);
-    buf_free(&snapshots);
-    buf_free(&tables);
-    buf_free(&removed);
-    return st;
-}
-
 static uint32_t merges_at_once(const struct store *s)
 {
     return s->options.threads > 1 ? s->options.threads - 1
@@ -394,7 +166,7 @@ static bool merge_wanted(const struct store *s)
            (s->retry_merge_ns == 0 || env_monotonic_ns(s->env) >= s->retry_merge_ns);
 }
 
-static void merge_ended(struct store *s, const struct op *op, tamiz_status st)
+void merging_judge(struct store *s, const struct op *op, tamiz_status st)
 {
     if (st == TAMIZ_OK) {
         s->merge_error.status = TAMIZ_OK;
@@ -408,7 +180,7 @@ static void merge_ended(struct store *s, const struct op *op, tamiz_status st)
 }
 
 /* A picked job, its tables busy, over a version that is held. mutex held. */
-static bool job_begin(struct store *s, struct version **base, struct job *j)
+bool merging_begin(struct store *s, struct version **base, struct job *j)
 {
     if (s->merging == STORE_JOBS_MAX || !busy_add(s, j))
         return false;
@@ -418,7 +190,7 @@ static bool job_begin(struct store *s, struct version **base, struct job *j)
 }
 
 /* mutex held. */
-static void job_end(struct store *s, struct version *base, struct job *j)
+void merging_end(struct store *s, struct version *base, struct job *j)
 {
     for (uint32_t i = 0; i < s->merging; i++)
         if (s->running[i] == j)
@@ -450,11 +222,11 @@ static bool merge_one(struct store *s, struct op *op)
     struct tamiz *db = s->keyspace;
     struct version *base = atomic_load_explicit(&db->view, memory_order_relaxed)->version;
     const struct pick_options o = pick_options_of(s);
-    const struct pick_busy busy = busy_of(s);
+    const struct pick_busy busy = pick_busy_of(s);
     struct job j;
     job_init(&j, &s->alloc);
     tamiz_status st = pick_auto(op, base, &o, &busy, s->cursors, &j);
-    if (st != TAMIZ_OK || !job_begin(s, &base, &j)) {
+    if (st != TAMIZ_OK || !merging_begin(s, &base, &j)) {
         job_free(&j);
         return false;
     }
@@ -463,10 +235,10 @@ static bool merge_one(struct store *s, struct op *op)
     st = db_merge(op, db, base, &j);
     const uint64_t took = env_monotonic_ns(s->env) - from;
     mutex_lock(&s->mutex);
-    merge_ended(s, op, st);
+    merging_judge(s, op, st);
     if (st == TAMIZ_OK && !j.move)
         s->pace.merge_rate = pace_learn(s->pace.merge_rate, bytes, took);
-    job_end(s, base, &j);
+    merging_end(s, base, &j);
     return st == TAMIZ_OK;
 }
 
@@ -580,152 +352,4 @@ void background_stop(struct store *s)
     s->threads = NULL;
     s->thread_count = 0;
     s->has_syncer = false;
-}
-
-/* ---- asked for ---- */
-
-/* Whether the memtable at `m` is still waiting to be flushed. mutex held. */
-static bool still_sealed(const struct tamiz *db, const struct mem_ref *m)
-{
-    const struct view *v = atomic_load_explicit(&db->view, memory_order_relaxed);
-    for (uint32_t i = 1; i < v->memtable_count; i++)
-        if (v->memtables[i] == m)
-            return true;
-    return false;
-}
-
-tamiz_status db_flush(struct op *op, struct tamiz *db)
-{
-    struct store *s = db->store;
-    struct writer w = {.db = db, .seal = true};
-    tamiz_status st = db_write(op, &w);
-    if (st != TAMIZ_OK)
-        return st;
-    mutex_lock(&s->mutex);
-    const struct view *v = atomic_load_explicit(&db->view, memory_order_relaxed);
-    struct mem_ref *m = v->memtable_count > 1 ? v->memtables[1] : NULL;
-    if (m)
-        atomic_fetch_add_explicit(&m->refs, 1, memory_order_relaxed);
-    const uint32_t failures = s->flush_failures;
-    s->retry_flush_ns = 0; /* asked for: now */
-    condition_broadcast(&s->work);
-    while (m && st == TAMIZ_OK && still_sealed(db, m)) {
-        if (s->flush_failures > failures)
-            st = op_fail(op, s->flush_error.status, "%s", s->flush_error.text);
-        else if (atomic_load_explicit(&s->closing, memory_order_relaxed))
-            st = op_fail(op, TAMIZ_CLOSED, "%s: the store is being closed", s->directory);
-        else if (s->options.threads == 0) {
-            mutex_unlock(&s->mutex);
-            const bool did = background_step(s);
-            mutex_lock(&s->mutex);
-            if (!did) /* another caller does it */
-                (void)condition_wait_us(&s->progress, &s->mutex, 1000);
-        } else {
-            (void)condition_wait_us(&s->progress, &s->mutex, IDLE_US);
-        }
-    }
-    mutex_unlock(&s->mutex);
-    if (m)
-        mem_ref_unref(s, m);
-    return st;
-}
-
-/* Stops automatic merging and waits until none runs. mutex held. */
-static void pause_merging(struct store *s)
-{
-    s->paused++;
-    while (s->merging > 0 || s->exclusive)
-        (void)condition_wait_us(&s->progress, &s->mutex, IDLE_US);
-}
-
-static void resume_merging(struct store *s)
-{
-    s->paused--;
-    condition_broadcast(&s->work);
-    condition_broadcast(&s->progress);
-}
-
-void merging_exclude(struct store *s)
-{
-    mutex_lock(&s->mutex);
-    pause_merging(s);
-    s->exclusive = true;
-    mutex_unlock(&s->mutex);
-}
-
-void merging_include(struct store *s)
-{
-    mutex_lock(&s->mutex);
-    s->exclusive = false;
-    resume_merging(s);
-    mutex_unlock(&s->mutex);
-}
-
-uint64_t background_next_run(struct store *s)
-{
-    return next_run(s);
-}
-
-/* Runs a job in the calling thread. mutex held; given up during the work. */
-static tamiz_status run_asked(struct op *op, struct tamiz *db, struct version *base, struct job *j)
-{
-    struct store *s = db->store;
-    if (!job_begin(s, &base, j)) {
-        job_free(j);
-        return op_fail_memory(op);
-    }
-    mutex_unlock(&s->mutex);
-    const tamiz_status st = db_merge(op, db, base, j);
-    mutex_lock(&s->mutex);
-    if (st == TAMIZ_OK)
-        merge_ended(s, op,
-                    st); /* also after damage: automatic merges find out what is left of it */
-    job_end(s, base, j);
-    return st;
-}
-
-tamiz_status db_compact_range(struct op *op, struct tamiz *db, struct slice from, struct slice to,
-                              bool to_unbounded)
-{
-    struct store *s = db->store;
-    tamiz_status st = db_flush(op, db);
-    if (st != TAMIZ_OK)
-        return st;
-    mutex_lock(&s->mutex);
-    pause_merging(s);
-    const struct pick_options o = pick_options_of(s);
-    const struct pick_busy busy = busy_of(s);
-    struct version *base = atomic_load_explicit(&db->view, memory_order_relaxed)->version;
-    struct job j;
-    job_init(&j, &s->alloc);
-    st = pick_range(op, base, &o, &busy, from, to, to_unbounded, &j);
-    if (st == TAMIZ_OK)
-        st = run_asked(op, db, base, &j);
-    else
-        job_free(&j);
-    resume_merging(s);
-    mutex_unlock(&s->mutex);
-    store_collect(s);
-    return st == TAMIZ_NOT_FOUND ? TAMIZ_OK : st;
-}
-
-tamiz_status db_compact_table(struct op *op, struct tamiz *db, uint32_t level, size_t index)
-{
-    struct store *s = db->store;
-    mutex_lock(&s->mutex);
-    pause_merging(s);
-    const struct pick_options o = pick_options_of(s);
-    const struct pick_busy busy = busy_of(s);
-    struct version *base = atomic_load_explicit(&db->view, memory_order_relaxed)->version;
-    struct job j;
-    job_init(&j, &s->alloc);
-    tamiz_status st = pick_table(op, base, &o, &busy, level, index, &j);
-    if (st == TAMIZ_OK)
-        st = run_asked(op, db, base, &j);
-    else
-        job_free(&j);
-    resume_merging(s);
-    mutex_unlock(&s->mutex);
-    store_collect(s);
-    return st;
 }

@@ -42,7 +42,15 @@ void merging_include(struct store *s);
 /* A number for a new run, newer than all. No lock held. */
 uint64_t background_next_run(struct store *s);
 
-/* store->mutex held. */
+/* For who picks and runs merges; store->mutex held in all of them. */
 struct pick_options pick_options_of(const struct store *s);
+struct pick_busy pick_busy_of(const struct store *s);
+/* A picked job begins: its tables are busy, *base is held. false: no memory, or too many at once.
+ */
+bool merging_begin(struct store *s, struct version **base, struct job *j);
+/* It is over, however it ended; `j` is freed. The mutex is given up for a moment. */
+void merging_end(struct store *s, struct version *base, struct job *j);
+/* What its status means for the merges to come. */
+void merging_judge(struct store *s, const struct op *op, tamiz_status st);
 
 #endif

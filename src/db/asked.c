@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Background work that a caller asks for and waits for: flush now, compact this.
+ */
+#include "db/background.h"
+#include "db/write.h"
+
+enum { LOOK_US = 200 * 1000 }; /* who waits looks up so often, whatever is signalled */
+
+/* Whether the memtable at `m` is still waiting to be flushed. mutex held. */
+static bool still_sealed(const struct tamiz *db, const struct mem_ref *m)
+{
+    const struct view *v = atomic_load_explicit(&db->view, memory_order_relaxed);
+    for (uint32_t i = 1; i < v->memtable_count; i++)
+        if (v->memtables[i] == m)
+            return true;
+    return false;
+}
+
+tamiz_status db_flush(struct op *op, struct tamiz *db)
+{
+    struct store *s = db->store;
+    struct writer w = {.db = db, .seal = true};
+    tamiz_status st = db_write(op, &w);
+    if (st != TAMIZ_OK)
+        return st;
+    mutex_lock(&s->mutex);
+    const struct view *v = atomic_load_explicit(&db->view, memory_order_relaxed);
+    struct mem_ref *m = v->memtable_count > 1 ? v->memtables[1] : NULL;
+    if (m)
+        atomic_fetch_add_explicit(&m->refs, 1, memory_order_relaxed);
+    const uint32_t failures = s->flush_failures;
+    s->retry_flush_ns = 0; /* asked for: now */
+    condition_broadcast(&s->work);
+    while (m && st == TAMIZ_OK && still_sealed(db, m)) {
+        if (s->flush_failures > failures)
+            st = op_fail(op, s->flush_error.status, "%s", s->flush_error.text);
+        else if (atomic_load_explicit(&s->closing, memory_order_relaxed))
+            st = op_fail(op, TAMIZ_CLOSED, "%s: the store is being closed", s->directory);
+        else if (s->options.threads == 0) {
+            mutex_unlock(&s->mutex);
+            const bool did = background_step(s);
+            mutex_lock(&s->mutex);
+            if (!did) /* another caller does it */
+                (void)condition_wait_us(&s->progress, &s->mutex, 1000);
+        } else {
+            (void)condition_wait_us(&s->progress, &s->mutex, LOOK_US);
+        }
+    }
+    mutex_unlock(&s->mutex);
+    if (m)
+        mem_ref_unref(s, m);
+    return st;
+}
+
+/* Stops automatic merging and waits until none runs. mutex held. */
+static void pause_merging(struct store *s)
+{
+    s->paused++;
+    while (s->merging > 0 || s->exclusive)
+        (void)condition_wait_us(&s->progress, &s->mutex, LOOK_US);
+}
+
+static void resume_merging(struct store *s)
+{
+    s->paused--;
+    condition_broadcast(&s->work);
+    condition_broadcast(&s->progress);
+}
+
+void merging_exclude(struct store *s)
+{
+    mutex_lock(&s->mutex);
+    pause_merging(s);
+    s->exclusive = true;
+    mutex_unlock(&s->mutex);
+}
+
+void merging_include(struct store *s)
+{
+    mutex_lock(&s->mutex);
+    s->exclusive = false;
+    resume_merging(s);
+    mutex_unlock(&s->mutex);
+}
+
+/* Runs a job in the calling thread. mutex held; given up during the work. */
+static tamiz_status run_asked(struct op *op, struct tamiz *db, struct version *base, struct job *j)
+{
+    struct store *s = db->store;
+    if (!merging_begin(s, &base, j)) {
+        job_free(j);
+        return op_fail_memory(op);
+    }
+    mutex_unlock(&s->mutex);
+    const tamiz_status st = db_merge(op, db, base, j);
+    mutex_lock(&s->mutex);
+    if (st == TAMIZ_OK)
+        merging_judge(s, op,
+                      st); /* also after damage: automatic merges find out what is left of it */
+    merging_end(s, base, j);
+    return st;
+}
+
+tamiz_status db_compact_range(struct op *op, struct tamiz *db, struct slice from, struct slice to,
+                              bool to_unbounded)
+{
+    struct store *s = db->store;
+    tamiz_status st = db_flush(op, db);
+    if (st != TAMIZ_OK)
+        return st;
+    mutex_lock(&s->mutex);
+    pause_merging(s);
+    const struct pick_options o = pick_options_of(s);
+    const struct pick_busy busy = pick_busy_of(s);
+    struct version *base = atomic_load_explicit(&db->view, memory_order_relaxed)->version;
+    struct job j;
+    job_init(&j, &s->alloc);
+    st = pick_range(op, base, &o, &busy, from, to, to_unbounded, &j);
+    if (st == TAMIZ_OK)
+        st = run_asked(op, db, base, &j);
+    else
+        job_free(&j);
+    resume_merging(s);
+    mutex_unlock(&s->mutex);
+    store_collect(s);
+    return st == TAMIZ_NOT_FOUND ? TAMIZ_OK : st;
+}
+
+tamiz_status db_compact_table(struct op *op, struct tamiz *db, uint32_t level, size_t index)
+{
+    struct store *s = db->store;
+    mutex_lock(&s->mutex);
+    pause_merging(s);
+    const struct pick_options o = pick_options_of(s);
+    const struct pick_busy busy = pick_busy_of(s);
+    struct version *base = atomic_load_explicit(&db->view, memory_order_relaxed)->version;
+    struct job j;
+    job_init(&j, &s->alloc);
+    tamiz_status st = pick_table(op, base, &o, &busy, level, index, &j);
+    if (st == TAMIZ_OK)
+        st = run_asked(op, db, base, &j);
+    else
+        job_free(&j);
+    resume_merging(s);
+    mutex_unlock(&s->mutex);
+    store_collect(s);
+    return st;
+}
