@@ -17,7 +17,7 @@ case "${1:-}" in
 esac
 
 need build-essential cmake ninja-build pkg-config libxxhash-dev libzstd-dev libcmocka-dev
-wish liburing-dev clang wamerican-insane wspanish
+wish liburing-dev clang python3 parallel wamerican-insane wspanish
 [ "$long" = yes ] && wish libclang-rt-14-dev # the sanitizers of clang
 need_build cmocka
 
