@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Runs every fuzz target with libFuzzer, ASan and UBSan. Needs clang.
+# Runs every fuzz target with libFuzzer, ASan and UBSan. Needs clang with its run-time libraries; left out, and said so, where they are missing.
 #
 #     sh tools/fuzz.sh [SECONDS] [NAME ...]     10 seconds each, all of them
 #
@@ -8,6 +8,13 @@
 set -eu
 cd "$(dirname "$0")/.."
 command -v clang >/dev/null 2>&1 || { echo "No clang here: fuzzing is left out."; exit 0; }
+probe=$(mktemp -d)
+trap 'rm -rf "$probe"' EXIT
+printf 'int LLVMFuzzerTestOneInput(const unsigned char *d, unsigned long n) { (void)d; (void)n; return 0; }\n' >"$probe/probe.c"
+clang -fsanitize=fuzzer,address,undefined "$probe/probe.c" -o "$probe/probe" 2>/dev/null || {
+    echo "clang has no libFuzzer here (Debian: libclang-rt-14-dev): fuzzing is left out."
+    exit 0
+}
 seconds=${1:-10}
 [ $# -gt 0 ] && shift
 cmake -S . -B build/fuzz -G Ninja -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_C_FLAGS_DEBUG=-O1 -g" \

@@ -18,7 +18,7 @@ esac
 
 need build-essential cmake ninja-build pkg-config libxxhash-dev libzstd-dev libcmocka-dev
 wish liburing-dev clang python3 parallel wamerican-insane wspanish
-[ "$long" = yes ] && wish libclang-rt-14-dev # the sanitizers of clang
+wish libclang-rt-14-dev # clang's sanitizers and fuzzer, where they are a package of their own
 need_build cmocka
 
 jobs=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
