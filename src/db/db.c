@@ -198,6 +198,28 @@ struct loose_op *loose_op_new(const struct alloc *alloc)
     return l;
 }
 
+tamiz_status store_make(const char *path, const tamiz_options *options, struct loose_op **loose,
+                        struct store **store)
+{
+    const struct alloc alloc = {options->allocator};
+    struct loose_op *l = loose_op_new(&alloc);
+    struct store *s = l ? mem_new_array(&alloc, 1, sizeof *s) : NULL;
+    if (!s) {
+        mem_free(&alloc_libc, l, sizeof *l);
+        return op_refuse(TAMIZ_OUT_OF_MEMORY, "out of memory");
+    }
+    *loose = l;
+    *store = s;
+    s->options = *options;
+    s->alloc = alloc;
+    s->env = options->env;
+    l->op.alloc = &s->alloc;
+    tamiz_status st = env_absolute_path(&l->op, s->env, &s->alloc, path, &s->directory);
+    if (st == TAMIZ_OK)
+        st = store_init(&l->op, s);
+    return st;
+}
+
 tamiz_status tamiz_open(const char *path, const tamiz_options *options, tamiz **db)
 {
     if (!db)
@@ -207,20 +229,11 @@ tamiz_status tamiz_open(const char *path, const tamiz_options *options, tamiz **
     tamiz_status st = store_options(path, options, &taken);
     if (st != TAMIZ_OK)
         return st;
-    const struct alloc alloc = {taken.allocator};
-    struct loose_op *l = loose_op_new(&alloc);
-    struct store *s = l ? mem_new_array(&alloc, 1, sizeof *s) : NULL;
-    if (!s) {
-        mem_free(&alloc_libc, l, sizeof *l);
-        return op_refuse(TAMIZ_OUT_OF_MEMORY, "out of memory");
-    }
-    s->options = taken;
-    s->alloc = alloc;
-    s->env = taken.env;
-    l->op.alloc = &s->alloc;
-    st = env_absolute_path(&l->op, s->env, &s->alloc, path, &s->directory);
-    if (st == TAMIZ_OK)
-        st = store_init(&l->op, s);
+    struct loose_op *l = NULL;
+    struct store *s = NULL;
+    st = store_make(path, &taken, &l, &s);
+    if (!s)
+        return st;
     if (st == TAMIZ_OK)
         st = store_start(&l->op, s);
     if (st == TAMIZ_OK) {

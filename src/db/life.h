@@ -19,6 +19,11 @@ struct loose_op *loose_op_new(const struct alloc *alloc);
 tamiz_status store_options(const char *path, const tamiz_options *options, tamiz_options *taken);
 /* What needs no disk: memory, locks, caches. options, alloc and env are set. */
 tamiz_status store_init(struct op *op, struct store *s);
+/* Loose op and struct of a store for `path`, as far as needs no disk. *store NULL: memory is out;
+ * else both are the caller's, also where the status is a failure, which then stands in the op.
+ * `options` are store_options' own. */
+tamiz_status store_make(const char *path, const tamiz_options *options, struct loose_op **loose,
+                        struct store **store);
 /* Takes the directory's lock, unless read-only. */
 tamiz_status store_lock(struct op *op, struct store *s);
 /* Frees everything; nothing runs any more. Safe at any stage of opening. */

@@ -509,20 +509,11 @@ tamiz_status tamiz_repair(const char *path, const tamiz_options *options, tamiz_
     if (st != TAMIZ_OK)
         return st;
     taken.read_only = false;
-    const struct alloc alloc = {taken.allocator};
-    struct loose_op *l = loose_op_new(&alloc);
-    struct store *s = l ? mem_new_array(&alloc, 1, sizeof *s) : NULL;
-    if (!s) {
-        mem_free(&alloc_libc, l, sizeof *l);
-        return op_refuse(TAMIZ_OUT_OF_MEMORY, "out of memory");
-    }
-    s->options = taken;
-    s->alloc = alloc;
-    s->env = taken.env;
-    l->op.alloc = &s->alloc;
-    st = env_absolute_path(&l->op, s->env, &s->alloc, path, &s->directory);
-    if (st == TAMIZ_OK)
-        st = store_init(&l->op, s);
+    struct loose_op *l = NULL;
+    struct store *s = NULL;
+    st = store_make(path, &taken, &l, &s);
+    if (!s)
+        return st;
     if (st == TAMIZ_OK)
         st = repair(&l->op, s, report);
     st = op_publish(&l->op, st);

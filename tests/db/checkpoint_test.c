@@ -8,40 +8,7 @@
 #include <errno.h>
 
 #include "env/thread.h"
-#include "support/store.h"
-#include "tamiz/env_sim.h"
-
-struct world {
-    tamiz_env_sim *sim;
-    const tamiz_env *env;
-};
-
-static struct world world_new(uint64_t seed)
-{
-    struct world w = {.sim = tamiz_env_sim_new(seed)};
-    assert_non_null(w.sim);
-    w.env = tamiz_env_sim_env(w.sim);
-    return w;
-}
-
-static const char *key_of(int i)
-{
-    static char key[16];
-    (void)snprintf(key, sizeof key, "k%06d", i);
-    return key;
-}
-
-static void put_some(tamiz *db, int from, int to, const char *value)
-{
-    for (int i = from; i < to; i++)
-        test_put(db, key_of(i), value);
-}
-
-static void expect_some(tamiz *db, int from, int to, const char *value)
-{
-    for (int i = from; i < to; i++)
-        test_expect(db, key_of(i), value, NULL);
-}
+#include "db/kit.h"
 
 static bool stands(const tamiz_env *env, const char *path)
 {
