@@ -333,7 +333,7 @@ static void iter_unlink(struct tamiz_iter *it)
         s->iters = it->following;
     if (it->following)
         it->following->previous = it->previous;
-    counters_sum(&s->ended, &it->count);
+    counters_sum(&it->db->ended, &it->count);
     mutex_unlock(&s->mutex);
 }
 
@@ -353,12 +353,13 @@ tamiz_status tamiz_iter_open(tamiz *db, const tamiz_read_options *options, tamiz
     if (!it)
         return op_refuse(TAMIZ_OUT_OF_MEMORY, "out of memory");
     it->store = s;
+    it->db = db;
     op_init(&it->op, &s->alloc, &it->count);
     op_listen(&it->op, options->trace);
     it->lower = it->upper = it->saved_key = it->saved_value = buf_init(&s->alloc);
     iter_link(it);
     uint64_t seq;
-    struct epoch_slot *slot = epoch_enter(&s->epoch);
+    struct epoch_slot *slot = epoch_enter_at(&s->epoch, db->slots);
     it->view = view_acquire(db, &seq);
     epoch_leave(slot);
     it->stamp_max = stamp_of(read_options_seq(options, seq), 0) | 15;

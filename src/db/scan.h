@@ -15,6 +15,7 @@
  */
 struct tamiz_iter {
     struct store *store;
+    struct tamiz *db;                        /* whose counters get what is counted here */
     struct tamiz_iter *previous, *following; /* all open ones; guarded by store->mutex */
     struct view *view;
     struct counters count;
