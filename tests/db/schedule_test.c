@@ -8,6 +8,8 @@
  *     schedule_test            the short form
  *     schedule_test SEED       one run
  *     TAMIZ_LONG=1             more seeds
+ *
+ * LABEL: threads
  */
 #include <stdarg.h>
 #include <stdlib.h>
