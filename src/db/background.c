@@ -219,6 +219,7 @@ static bool pick_flush(struct store *s, struct flush_job *j, struct op *op)
 static bool flush_run(struct store *s, struct flush_job *j, struct op *op)
 {
     mutex_unlock(&s->mutex);
+    env_point(s->env, "flush.pick");
     const uint64_t from = env_monotonic_ns(s->env);
     const tamiz_status st = flush_memtables(op, s, j->list, j->count, 0);
     const uint64_t took = env_monotonic_ns(s->env) - from;
@@ -333,6 +334,7 @@ static bool merge_run(struct tamiz *db, struct version *base, struct job *j, str
 {
     struct store *s = db->store;
     mutex_unlock(&s->mutex);
+    env_point(s->env, "compact.pick");
     const uint64_t bytes = bytes_leaving(j), from = env_monotonic_ns(s->env);
     const tamiz_status st = db_merge(op, db, base, j);
     const uint64_t took = env_monotonic_ns(s->env) - from;
@@ -345,6 +347,17 @@ static bool merge_run(struct tamiz *db, struct version *base, struct job *j, str
 }
 
 /* ---- taking jobs ---- */
+
+void store_wait(struct store *s, struct condition *c, uint64_t us)
+{
+    if (s->options.threads == 0 && ENV_HAS(s->env, point)) {
+        mutex_unlock(&s->mutex);
+        env_point(s->env, "wait");
+        mutex_lock(&s->mutex);
+    } else {
+        (void)condition_wait_us(c, &s->mutex, us);
+    }
+}
 
 /* A slot of the keyspace that work is done for: its counters are that keyspace's. */
 static struct epoch_slot *slot_for(struct tamiz *db, struct op *op)

@@ -248,6 +248,7 @@ tamiz_status install(struct op *op, struct store *s, const struct tree_change *c
 {
     struct installing *list = mem_new_array(&s->alloc, n, sizeof *list);
     tamiz_status st = list ? TAMIZ_OK : op_fail_memory(op);
+    env_point(s->env, "manifest.append");
     mutex_lock(&s->install_mutex);
     const uint64_t log_before = s->state.log_number;
     for (size_t i = 0; st == TAMIZ_OK && i < n; i++)

@@ -116,6 +116,7 @@ static tamiz_status write_memtable(struct op *op, const struct sealed *sealed, s
                                      .snapshot_count = snapshots.size / sizeof(uint64_t)};
     struct compact_output out = output_of(sealed->db, 0, background_next_run(s), IO_DATA);
     TRY(choose_filter(op, sealed->db, NULL, memtable_count(m), &out.build.filter));
+    env_point(s->env, "flush.build");
     TRY(compact_run(op, &in, &out, tables));
 done:
     iter_close(source);
@@ -207,6 +208,7 @@ tamiz_status flush_memtables(struct op *op, struct store *s, const struct sealed
         tables += changes[i].tables.added_count;
     if (tables)
         TRY(env_sync_directory(op, s->env, s->directory));
+    env_point(s->env, "flush.install");
     TRY(secure_logs(op, s, list, n));
     TRY(install(op, s, changes, count, log_number));
     for (size_t i = 0; i < count; i++) {
@@ -312,8 +314,10 @@ tamiz_status db_merge(struct op *op, struct tamiz *db, struct version *base, str
                                      .cancel_ctx = db};
     struct compact_output out = output_of(db, j->output_level, run, IO_COMPACTION);
     TRY(choose_filter(op, db, j, 0, &out.build.filter));
+    env_point(s->env, "compact.output");
     TRY(compact_run(op, &in, &out, &tables));
     const uint64_t bytes_out = tables_bytes(&tables);
+    env_point(s->env, "compact.install");
     const struct version_edit edit = edit_of(&removed, &tables);
     if (tables.size)
         TRY(env_sync_directory(op, s->env, s->directory));

@@ -55,6 +55,7 @@ static tamiz_status seal(struct op *op, struct store *s, struct tamiz *const *li
         fresh[i] = mem_ref_new(op, list[i], log);
         TRY(fresh[i] ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
     }
+    env_point(s->env, "wal.rotate");
 done:
     mutex_lock(&s->mutex);
     for (size_t i = 0; i < n && st == TAMIZ_OK; i++)
@@ -174,7 +175,7 @@ static void wait_for_background(struct op *op, struct store *s, enum pace_reason
         const bool did = background_step(s);
         mutex_lock(&s->mutex);
         if (!did) /* another caller does it, or it failed */
-            (void)condition_wait_us(&s->progress, &s->mutex, 1000);
+            store_wait(s, &s->progress, 1000);
     } else {
         condition_broadcast(&s->work);
         (void)condition_wait_us(&s->progress, &s->mutex, WAIT_US);

@@ -224,6 +224,7 @@ static tamiz_status commit(struct op *op, struct store *s, struct writer *leader
         log_failed(op, s);
         return st;
     }
+    env_point(s->env, "write.insert");
     st = insert_group(op, leader, g, first_seq);
     if (st != TAMIZ_OK) {
         mutex_lock(&s->log_mutex);
@@ -234,6 +235,7 @@ static tamiz_status commit(struct op *op, struct store *s, struct writer *leader
         mutex_unlock(&s->mutex);
         return st;
     }
+    env_point(s->env, "write.publish");
     if (g->writes)
         atomic_store_explicit(&s->seq, first_seq + g->writes - 1, memory_order_release);
     return TAMIZ_OK;
@@ -307,10 +309,10 @@ static void enqueue(struct op *op, struct store *s, struct writer *w)
     if (!w->waits)
         w->waits = condition_init(op, &w->ready) == TAMIZ_OK;
     while (!w->done && s->first_writer != w) {
-        if (w->waits)
+        if (w->waits && (s->options.threads || !ENV_HAS(s->env, point)))
             condition_wait(&w->ready, &s->mutex);
         else
-            (void)condition_wait_us(&s->progress, &s->mutex, 100);
+            store_wait(s, &s->progress, 100);
     }
 }
 
@@ -369,6 +371,7 @@ static void lead(struct op *op, struct store *s, struct writer *w, tamiz_status 
         charge_group(w, &g);
         mark_logs(s, w, &g);
         mutex_unlock(&s->mutex);
+        env_point(s->env, "wal.lead");
         st = commit(op, s, w, &g);
         mutex_lock(&s->mutex);
     }
