@@ -306,6 +306,7 @@ tamiz_status tamiz_close(tamiz *db)
     if (!l)
         return op_refuse(TAMIZ_OUT_OF_MEMORY, "out of memory");
     tamiz_status st = settle(&l->op, s);
+    env_point(s->env, "close.wait");
     background_stop(s);
     if (st == TAMIZ_OK && !s->options.read_only)
         st = seal_logs(&l->op, s);

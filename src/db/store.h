@@ -143,6 +143,10 @@ static inline tamiz_status store_check(const struct tamiz *db)
 void store_event(const struct store *s, tamiz_event_kind kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Waits until `c` is signalled or the time is over. mutex held, given up meanwhile. In a simulation
+ * whose callers take turns, another one goes on. */
+void store_wait(struct store *s, struct condition *c, uint64_t us);
+
 uint64_t store_next_file(void *store); /* a number never used before; any thread */
 
 /* "DIRECTORY/NAME" of a file of the store; TAMIZ_OUT_OF_MEMORY recorded where NULL. Freed with

@@ -199,6 +199,7 @@ static tamiz_status commit(struct op *op, struct store *s, struct writer *leader
         log_failed(op, s);
         return st;
     }
+    env_point(s->env, "write.insert");
     st = insert_group(op, g->memtable->memtable, leader, g, first_seq);
     if (st != TAMIZ_OK) {
         mutex_lock(&s->log_mutex);
@@ -209,6 +210,7 @@ static tamiz_status commit(struct op *op, struct store *s, struct writer *leader
         mutex_unlock(&s->mutex);
         return st;
     }
+    env_point(s->env, "write.publish");
     if (g->writes)
         atomic_store_explicit(&s->seq, first_seq + g->writes - 1, memory_order_release);
     return TAMIZ_OK;
@@ -263,10 +265,10 @@ static void enqueue(struct op *op, struct store *s, struct writer *w)
         return;
     w->waits = condition_init(op, &w->ready) == TAMIZ_OK;
     while (!w->done && s->first_writer != w) {
-        if (w->waits)
+        if (w->waits && (s->options.threads || !ENV_HAS(s->env, point)))
             condition_wait(&w->ready, &s->mutex);
         else
-            (void)condition_wait_us(&s->progress, &s->mutex, 100);
+            store_wait(s, &s->progress, 100);
     }
 }
 
@@ -310,6 +312,7 @@ tamiz_status db_write(struct op *op, struct writer *w)
             g.memtable = atomic_load_explicit(&w->db->view, memory_order_relaxed)->memtables[0];
             g.memtable->unlogged |= w->no_log && g.writes;
             mutex_unlock(&s->mutex);
+            env_point(s->env, "wal.lead");
             st = commit(op, s, w, &g);
             mutex_lock(&s->mutex);
         }
