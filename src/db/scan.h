@@ -25,6 +25,7 @@ struct tamiz_iter {
     bool plain; /* its sources suit whoever asks for nothing special: can wait in the park */
     bool has_lower, has_upper;
     struct buf lower, upper;
+    struct read_range range; /* the same, for the runs; borrows them */
     bool valid, backwards;
     tamiz_status status;
     struct slice key, value;
