@@ -315,6 +315,8 @@ tamiz_status tamiz_close(tamiz *db)
                          "%s: keyspace %s is closed with its store, by the handle of tamiz_open",
                          s->directory, db->name);
     mutex_lock(&s->mutex);
+    for (size_t i = 0; i < s->keyspace_count; i++)
+        iters_forget(s->keyspaces[i], NULL);
     const bool held = s->iters || s->oldest_snapshot;
     const bool iterators = s->iters != NULL;
     mutex_unlock(&s->mutex);

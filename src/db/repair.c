@@ -27,6 +27,7 @@
 #include "compact/compact.h"
 #include "db/install.h"
 #include "db/life.h"
+#include "db/options.h"
 #include "log/batch.h"
 #include "mem/memtable.h"
 #include "table/merge.h"
@@ -424,23 +425,16 @@ static tamiz_status merge_tree(struct repair *r, struct repair_tree *tree)
     if (!source)
         return TAMIZ_OUT_OF_MEMORY;
     const struct compact_input in = {.source = source, .bottom = true};
-    const struct compact_output out = {
-        .env = s->env,
-        .alloc = &s->alloc,
-        .build = {.block_bytes = (size_t)o->block,
-                  .filter = o->filter,
-                  .codec =
-                      o->compression[LEVEL] == TAMIZ_COMPRESSION_NONE ? CODEC_NONE : CODEC_ZSTD,
-                  .compression_level = o->compression_level[LEVEL],
-                  .purpose = IO_COMPACTION,
-                  .log = o->log},
-        .directory = s->directory,
-        .table_bytes = o->table,
-        .keyspace = tree->id,
-        .level = LEVEL,
-        .run = 1,
-        .next_file = store_next_file,
-        .next_file_ctx = s};
+    const struct compact_output out = {.env = s->env,
+                                       .alloc = &s->alloc,
+                                       .build = options_recipe(o, LEVEL, IO_COMPACTION),
+                                       .directory = s->directory,
+                                       .table_bytes = o->table,
+                                       .keyspace = tree->id,
+                                       .level = LEVEL,
+                                       .run = 1,
+                                       .next_file = store_next_file,
+                                       .next_file_ctx = s};
     const tamiz_status st = compact_run(r->op, &in, &out, &tree->made);
     iter_close(source);
     return st;

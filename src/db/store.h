@@ -20,6 +20,7 @@
 
 #include "compact/pace.h"
 #include "compact/pick.h"
+#include "db/park.h"
 #include "env/epoch.h"
 #include "env/thread.h"
 #include "log/log.h"
@@ -103,7 +104,7 @@ struct store {
     struct tamiz *dropped;         /* handles that answer TAMIZ_CLOSED until the store is closed */
     size_t flush_turn, merge_turn; /* whose jobs are looked for first: every keyspace's in turn */
     struct tamiz_snapshot *oldest_snapshot, *newest_snapshot;
-    struct tamiz_iter *iters;
+    struct tamiz_iter *iters; /* all open ones and those in the parks */
     bool moving_on;   /* memtables must be sealed before the next write: their log failed */
     bool log_lost;    /* a sync failed: no write before the memtables it covered are flushed */
     uint32_t merging; /* compaction jobs that run, of all keyspaces */
@@ -126,6 +127,8 @@ struct tamiz {
     uint64_t id; /* never used again */
     char *name;  /* mem_text */
     struct table_world world;
+
+    struct park park; /* closed iterators */
 
     /* store->mutex */
     tamiz_options options; /* those of a tree count; changed while no job of it runs */

@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "db/scan.h"
+
 struct mem_ref *mem_ref_new(struct op *op, const struct tamiz *db, uint64_t first_log)
 {
     struct store *s = db->store;
@@ -120,8 +122,10 @@ void view_publish(struct tamiz *db, struct view *next)
     assert(mutex_held(&db->store->mutex));
     db->active = next->memtable_count ? next->memtables[0] : NULL;
     struct view *old = atomic_exchange_explicit(&db->view, next, memory_order_seq_cst);
-    if (old)
-        epoch_retire(&db->store->epoch, &old->retired);
+    if (!old)
+        return;
+    iters_forget(db, old);
+    epoch_retire(&db->store->epoch, &old->retired);
 }
 
 struct view *view_acquire(struct tamiz *db, uint64_t *seq)
