@@ -63,6 +63,8 @@ struct engine {
                      void *const buffers[], size_t capacity, size_t sizes[]);
 
     void *(*iter_open)(void *session); /* NULL: failed */
+    /* Over the keys that begin so, `prefix` outliving it. NULL: the engine has none, and seeks. */
+    void *(*prefix_open)(void *session, const void *prefix, size_t size);
     void (*iter_seek)(void *iter, const void *key, size_t key_size);
     void (*iter_seek_first)(void *iter);
     void (*iter_seek_last)(void *iter);

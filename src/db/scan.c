@@ -278,6 +278,8 @@ static tamiz_status take_bounds(struct tamiz_iter *it, const tamiz_read_options 
         it->upper.failed |= beyond.failed;
         buf_free(&beyond);
     }
+    it->range = (struct read_range){it->has_lower, it->has_upper, buf_slice(&it->lower),
+                                    buf_slice(&it->upper)};
     return it->lower.failed || it->upper.failed ? op_fail_memory(&it->op) : TAMIZ_OK;
 }
 
@@ -289,6 +291,7 @@ static tamiz_status open_sources(struct tamiz_iter *it, const tamiz_read_options
     struct iter **sources = mem_new_array(&it->store->alloc, most, sizeof *sources);
     if (!sources)
         return op_fail_memory(&it->op);
+    const struct read_range *range = it->has_lower || it->has_upper ? &it->range : NULL;
     size_t n = 0;
     bool ok = true;
     for (uint32_t i = 0; ok && i < v->memtable_count; i++) {
@@ -299,7 +302,7 @@ static tamiz_status open_sources(struct tamiz_iter *it, const tamiz_read_options
     for (uint32_t i = 0; ok && i < v->version->run_count; i++) {
         struct table_read how = read_options_table(options);
         how.level = (int)v->version->runs[i].level;
-        sources[n] = run_iter(&it->op, &v->version->runs[i], &how);
+        sources[n] = run_iter(&it->op, &v->version->runs[i], &how, range);
         ok = sources[n] != NULL;
         n += ok;
     }

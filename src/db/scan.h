@@ -23,6 +23,7 @@ struct tamiz_iter {
     uint64_t stamp_max;
     bool has_lower, has_upper;
     struct buf lower, upper;
+    struct read_range range; /* the same, for the runs; borrows them */
     bool valid, backwards;
     tamiz_status status;
     struct slice key, value;
