@@ -96,35 +96,44 @@ bool banding_new(const struct alloc *alloc, uint64_t slots, struct banding *band
 void banding_clear(struct banding *banding);
 void banding_free(const struct alloc *alloc, struct banding *banding);
 
-enum { BAND_REDUNDANT = -1, BAND_CONTRADICTION = -2 };
+enum { BAND_REDUNDANT = -1, BAND_CONTRADICTION = -2, BAND_GOES_ON = -3 };
 
-/* The slot that the key's row now fills, or one of the two above. Inlined into each caller, so that
- * those compiled for a machine with better shifts (BMI2) have them here. */
+/* One step of a row on its way: the slot that it now fills, or one of the three above. Inlined into
+ * each caller, so that those compiled for a machine with better shifts (BMI2) have them here. */
+static inline __attribute__((always_inline)) int64_t banding_step(struct banding *banding,
+                                                                  struct band_key *key)
+{
+    struct band_row *row = &banding->rows[key->start];
+    if (!row->low) {
+        *row = key->row;
+        banding->fingerprints[key->start] = key->fingerprint;
+        return (int64_t)key->start;
+    }
+    key->row.low ^= row->low;
+    key->row.high ^= row->high;
+    key->fingerprint ^= banding->fingerprints[key->start];
+    if (!key->row.low) {
+        if (!key->row.high)
+            return key->fingerprint ? BAND_CONTRADICTION : BAND_REDUNDANT;
+        key->row.low = key->row.high;
+        key->row.high = 0;
+        key->start += 64;
+    }
+    const unsigned skip = (unsigned)__builtin_ctzll(key->row.low);
+    key->start += skip;
+    key->row.low = key->row.low >> skip | key->row.high << 1 << (63 - skip);
+    key->row.high >>= skip;
+    return BAND_GOES_ON;
+}
+
+/* All of its way. */
 static inline __attribute__((always_inline)) int64_t banding_add(struct banding *banding,
                                                                  struct band_key key)
 {
-    for (;;) {
-        struct band_row *row = &banding->rows[key.start];
-        if (!row->low) {
-            *row = key.row;
-            banding->fingerprints[key.start] = key.fingerprint;
-            return (int64_t)key.start;
-        }
-        key.row.low ^= row->low;
-        key.row.high ^= row->high;
-        key.fingerprint ^= banding->fingerprints[key.start];
-        if (!key.row.low) {
-            if (!key.row.high)
-                return key.fingerprint ? BAND_CONTRADICTION : BAND_REDUNDANT;
-            key.row.low = key.row.high;
-            key.row.high = 0;
-            key.start += 64;
-        }
-        const unsigned skip = (unsigned)__builtin_ctzll(key.row.low);
-        key.start += skip;
-        key.row.low = key.row.low >> skip | key.row.high << 1 << (63 - skip);
-        key.row.high >>= skip;
-    }
+    int64_t slot;
+    while ((slot = banding_step(banding, &key)) == BAND_GOES_ON)
+        ;
+    return slot;
 }
 
 /* Back substitution of the first `blocks` blocks of `banding` into those of `shape` from `first`

@@ -94,29 +94,62 @@ static tamiz_status ribbon_plan(struct op *op, const tamiz_filter_policy *policy
     return TAMIZ_OK;
 }
 
-/* Enters keys until one contradicts; how many went in. */
-static inline __attribute__((always_inline)) size_t
+/* Keys of a shard that are yet to enter, and how far the first of them has come. */
+struct entering {
+    const uint64_t *next, *end;
+    struct band_key key;
+};
+
+static inline __attribute__((always_inline)) struct entering
+entering_from(const uint64_t *next, const uint64_t *end, uint64_t shards, uint64_t starts)
+{
+    struct entering e = {next, end, {0, {0, 0}, 0}};
+    if (next < end)
+        e.key = band_key_of(*next, mul_high(*next * shards, starts));
+    return e;
+}
+
+/* One step of one row; false: it contradicts. */
+static inline __attribute__((always_inline)) bool
+enter_step(struct banding *banding, struct entering *e, uint64_t shards, uint64_t starts)
+{
+    const int64_t at = banding_step(banding, &e->key);
+    if (at != BAND_GOES_ON)
+        *e = entering_from(e->next + 1, e->end, shards, starts);
+    return at != BAND_CONTRADICTION;
+}
+
+/* Enters all keys; false: one contradicts. A row's steps wait for each other, so two rows are on
+ * their way at a time, one of either half of the shard. Which slots are filled in the end, and with
+ * that the solution, is the same in whatever order rows come. */
+static inline __attribute__((always_inline)) bool
 enter(struct banding *banding, uint64_t shards, uint64_t starts, const uint64_t *mixed, size_t n)
 {
-    size_t i = 0;
-    while (i < n &&
-           banding_add(banding, band_key_of(mixed[i], mul_high(mixed[i] * shards, starts))) !=
-               BAND_CONTRADICTION)
-        i++;
-    return i;
+    struct entering a = entering_from(mixed, mixed + n / 2, shards, starts);
+    struct entering b = entering_from(mixed + n / 2, mixed + n, shards, starts);
+    while (a.next < a.end && b.next < b.end)
+        if (!enter_step(banding, &a, shards, starts) || !enter_step(banding, &b, shards, starts))
+            return false;
+    while (a.next < a.end)
+        if (!enter_step(banding, &a, shards, starts))
+            return false;
+    while (b.next < b.end)
+        if (!enter_step(banding, &b, shards, starts))
+            return false;
+    return true;
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
-__attribute__((target("bmi,bmi2"))) static size_t enter_bmi2(struct banding *banding,
-                                                             uint64_t shards, uint64_t starts,
-                                                             const uint64_t *mixed, size_t n)
+__attribute__((target("bmi,bmi2"))) static bool enter_bmi2(struct banding *banding, uint64_t shards,
+                                                           uint64_t starts, const uint64_t *mixed,
+                                                           size_t n)
 {
     return enter(banding, shards, starts, mixed, n);
 }
 #endif
 
-static size_t enter_any(struct banding *banding, uint64_t shards, uint64_t starts,
-                        const uint64_t *mixed, size_t n)
+static bool enter_any(struct banding *banding, uint64_t shards, uint64_t starts,
+                      const uint64_t *mixed, size_t n)
 {
 #if defined(__x86_64__) && defined(__GNUC__)
     if (filter_has_bmi2())
@@ -132,7 +165,7 @@ static bool solve_shard(struct banding *banding, const struct ribbon_shape *s, u
 {
     for (int tries = 0; tries < SHARD_TRIES && *blocks <= blocks_max; tries++, ++*blocks) {
         banding_clear(banding);
-        if (enter_any(banding, s->shards, band_starts(*blocks), mixed, n) == n) {
+        if (enter_any(banding, s->shards, band_starts(*blocks), mixed, n)) {
             banding_solve(banding, &s->band, first, *blocks, payload);
             return true;
         }
