@@ -38,7 +38,7 @@ void band_columns_for_rate(double fpr, struct band_shape *shape)
 bool band_shape_is_proper(const struct band_shape *shape)
 {
     return shape->blocks >= 1 && shape->blocks < UINT32_MAX && shape->cut <= shape->blocks &&
-           shape->columns >= 1 && shape->columns <= COLUMNS_MAX;
+           shape->columns >= 1 && shape->columns + (shape->cut < shape->blocks) <= COLUMNS_MAX;
 }
 
 bool banding_new(const struct alloc *alloc, uint64_t slots, struct banding *banding)
@@ -84,7 +84,7 @@ static inline __attribute__((always_inline)) void solve(const struct banding *ba
                                                         uint64_t first, uint64_t blocks,
                                                         uint8_t *payload)
 {
-    uint64_t low[COLUMNS_MAX + 1] = {0}, high[COLUMNS_MAX + 1] = {0};
+    uint64_t low[COLUMNS_MAX] = {0}, high[COLUMNS_MAX] = {0};
     const unsigned columns = shape->columns + (shape->cut < shape->blocks);
     for (uint64_t block = blocks; block-- > 0;) {
         for (uint64_t slot = (block + 1) * BLOCK_SLOTS; slot-- > block * BLOCK_SLOTS;) {
@@ -112,7 +112,7 @@ __attribute__((target("popcnt"))) static void solve_popcnt(const struct banding 
 
 #define AVX512 __attribute__((target("avx512f,avx512vpopcntdq")))
 
-enum { LANES = 8, GROUPS_MAX = (COLUMNS_MAX + 1 + LANES - 1) / LANES };
+enum { LANES = 8, GROUPS_MAX = COLUMNS_MAX / LANES };
 
 /* Eight columns side by side. */
 struct eight {
@@ -168,18 +168,13 @@ AVX512 static void solve_avx512(const struct banding *banding, const struct band
         }
     }
 }
-
-static bool has_avx512_popcount(void)
-{
-    return filter_has_avx512() && __builtin_cpu_supports("avx512vpopcntdq");
-}
 #endif
 
 void banding_solve(const struct banding *banding, const struct band_shape *shape, uint64_t first,
                    uint64_t blocks, uint8_t *payload)
 {
 #if defined(__x86_64__) && defined(__GNUC__)
-    if (has_avx512_popcount()) {
+    if (filter_has_avx512_popcount()) {
         solve_avx512(banding, shape, first, blocks, payload);
         return;
     }

@@ -67,6 +67,15 @@ static inline bool filter_has_avx512(void)
 #endif
 }
 
+static inline bool filter_has_avx512_popcount(void)
+{
+#if defined(__x86_64__) && defined(__GNUC__)
+    return filter_has_avx512() && filter_has_bmi2() && __builtin_cpu_supports("avx512vpopcntdq");
+#else
+    return false;
+#endif
+}
+
 /* No image is larger; and all arithmetic on sizes below it is exact in a double. */
 #define FILTER_PAYLOAD_MAX (UINT64_C(1) << 48)
 

@@ -258,6 +258,35 @@ static bool ribbon_may_contain(const struct filter_view *view, uint64_t hash)
                       band_key_of(mixed, start_of(&s, view->payload, mixed)));
 }
 
+#if defined(BAND_AVX512)
+BAND_AVX512 static bool may_contain_avx512(const struct filter_view *view, uint64_t hash)
+{
+    const struct ribbon_shape s = shape_of(view->parameters);
+    const uint64_t mixed = filter_mix(hash, view->seed);
+    return band_holds_avx512(&s.band, view->payload,
+                             band_key_of(mixed, start_of(&s, view->payload, mixed)));
+}
+
+/* The equations are made once, when their lines are named. */
+BAND_AVX512 static void many_avx512(const struct filter_view *view, const uint64_t *hashes,
+                                    size_t n, bool *maybe)
+{
+    enum { BATCH = 32 };
+    const struct ribbon_shape s = shape_of(view->parameters);
+    struct band_key keys[BATCH];
+    for (size_t done = 0; done < n; done += BATCH) {
+        const size_t count = n - done < BATCH ? n - done : BATCH;
+        for (size_t i = 0; i < count; i++) {
+            const uint64_t mixed = filter_mix(hashes[done + i], view->seed);
+            keys[i] = band_key_of(mixed, start_of(&s, view->payload, mixed));
+            band_touch(&s.band, view->payload, keys[i].start);
+        }
+        for (size_t i = 0; i < count; i++)
+            maybe[done + i] = band_holds_avx512(&s.band, view->payload, keys[i]);
+    }
+}
+#endif
+
 static void ribbon_story(const struct filter_view *view, uint64_t hash, struct buf *out)
 {
     const struct ribbon_shape s = shape_of(view->parameters);
@@ -294,17 +323,24 @@ static void ribbon_describe(const struct filter_view *view, tamiz_filter_info *i
     info->fill = (double)view->keys / (double)(s.band.blocks * BLOCK_SLOTS);
 }
 
+#define RIBBON_FACES                                                                               \
+    .name = "ribbon", .id = 10, .version = 1, .attempts = ATTEMPTS, .plan = ribbon_plan,           \
+    .build = ribbon_build, .open = ribbon_open, .prefetch = ribbon_prefetch,                       \
+    .story = ribbon_story, .rate = ribbon_rate, .describe = ribbon_describe
+
+#if defined(BAND_AVX512)
+static const struct filter_family ribbon_avx512 = {
+    RIBBON_FACES,
+    .may_contain = may_contain_avx512,
+    .may_contain_many = many_avx512,
+    .usable = filter_has_avx512_popcount,
+};
+#endif
+
 const struct filter_family filter_ribbon = {
-    .name = "ribbon",
-    .id = 10,
-    .version = 1,
-    .attempts = ATTEMPTS,
-    .plan = ribbon_plan,
-    .build = ribbon_build,
-    .open = ribbon_open,
+    RIBBON_FACES,
     .may_contain = ribbon_may_contain,
-    .prefetch = ribbon_prefetch,
-    .story = ribbon_story,
-    .rate = ribbon_rate,
-    .describe = ribbon_describe,
+#if defined(BAND_AVX512)
+    .better = &ribbon_avx512,
+#endif
 };

@@ -439,6 +439,41 @@ static void repeats_count_once(void **state)
     free(hashes);
 }
 
+/* Where a story names slots, they are the hash's own and not the same for all. */
+static void stories_are_about_the_hash_they_were_asked_for(void **state)
+{
+    (void)state;
+    enum { N = 2000 };
+    struct test_random random = test_random_start(20);
+    uint64_t *hashes = hashes_make(RANDOM, N, &random);
+    for (size_t f = 0; filter_family_at(f); f++) {
+        const tamiz_filter_policy policy = policy_of(filter_family_at(f)->name);
+        struct test_op t;
+        struct filter_view view;
+        uint8_t *image;
+        size_t size;
+        unsigned named = 0, moved = 0;
+        unsigned long long last = 0;
+        test_op_init(&t);
+        assert_status(&t.op, filter_image_make(&t.op, &policy, hashes, N, &image, &size), TAMIZ_OK);
+        assert_status(&t.op, filter_view_open(&t.op, slice_of(image, size), &view), TAMIZ_OK);
+        for (size_t i = 0; i < 20; i++) {
+            struct buf out = buf_init(&alloc_libc);
+            filter_view_story(&view, hashes[i], &out);
+            buf_append(&out, "", 1);
+            const char *slots = strstr((const char *)out.data, "slots ");
+            const unsigned long long first = slots ? strtoull(slots + 6, NULL, 10) : 0;
+            named += slots != NULL;
+            moved += first != last;
+            last = first;
+            buf_free(&out);
+        }
+        assert_true(named == 0 || moved > 10);
+        mem_free_aligned(&alloc_libc, image, size, FILTER_ALIGN);
+    }
+    free(hashes);
+}
+
 static void blocked_at_ten_bits_is_within_its_promise(void **state)
 {
     (void)state;
@@ -460,6 +495,7 @@ int main(void)
         cmocka_unit_test(construction_ends_on_every_set_that_once_did_not),
         cmocka_unit_test(repeats_change_nothing_be_they_few_or_many),
         cmocka_unit_test(repeats_count_once),
+        cmocka_unit_test(stories_are_about_the_hash_they_were_asked_for),
         cmocka_unit_test(blocked_at_ten_bits_is_within_its_promise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
