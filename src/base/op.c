@@ -21,6 +21,13 @@ void counters_sum(struct counters *to, const struct counters *from)
         counter_add(&t[i], counter_get(&f[i]));
 }
 
+void counters_clear(struct counters *c)
+{
+    counter *at = (counter *)c;
+    for (size_t i = 0; i < sizeof *c / sizeof *at; i++)
+        atomic_store_explicit(&at[i], 0, memory_order_relaxed);
+}
+
 tamiz_status op_fail(struct op *op, tamiz_status status, const char *format, ...)
 {
     if (op->status != TAMIZ_OK)
@@ -142,6 +149,9 @@ static const char *const step_words[] = {
     [TAMIZ_STEP_FOUND] = "found",
     [TAMIZ_STEP_TOMBSTONE] = "deleted here: the search ends",
     [TAMIZ_STEP_ABSENT_IN_BLOCK] = "not in the block: this read was wasted",
+    [TAMIZ_STEP_PREFIX_NEGATIVE] = "prefix filter: definitely nothing in the range",
+    [TAMIZ_STEP_PREFIX_MAYBE] = "prefix filter: maybe something in the range",
+    [TAMIZ_STEP_NO_PREFIX_FILTER] = "no prefix filter to ask",
 };
 
 const char *tamiz_step_text(tamiz_step_kind kind)

@@ -12,15 +12,17 @@
 #include "db/trust.h"
 #include "db/view.h"
 
-/* All counters of the store: slots, closed iterators and ended jobs, open iterators. */
-static void sum_counters(struct store *s, struct counters *sum)
+/* All counters of a keyspace: slots, closed iterators and ended jobs, open iterators. */
+static void sum_counters(struct tamiz *db, struct counters *sum)
 {
+    struct store *s = db->store;
     memset(sum, 0, sizeof *sum);
-    epoch_counters(&s->epoch, sum);
+    epoch_counters(db->slots, sum);
     mutex_lock(&s->mutex);
-    counters_sum(sum, &s->ended);
+    counters_sum(sum, &db->ended);
     for (const struct tamiz_iter *it = s->iters; it; it = it->following)
-        counters_sum(sum, &it->count);
+        if (it->db == db)
+            counters_sum(sum, &it->count);
     mutex_unlock(&s->mutex);
 }
 
@@ -95,6 +97,15 @@ static void fill_estimate(tamiz_level_stats *to, const struct estimate *e)
     to->device_reads_avoided_error = (uint64_t)llround(ledger_error(e));
 }
 
+static void fill_prefixes(tamiz_stats *out, const struct level_counters *c)
+{
+    const uint64_t no = counter_get(&c->steps[TAMIZ_STEP_PREFIX_NEGATIVE]);
+    out->prefix_negatives += no;
+    out->prefix_probes += no + counter_get(&c->steps[TAMIZ_STEP_PREFIX_MAYBE]);
+    out->prefix_false_positives += counter_get(&c->prefix_false_positives);
+    out->prefix_unavailable += counter_get(&c->steps[TAMIZ_STEP_NO_PREFIX_FILTER]);
+}
+
 static void fill_counters(tamiz_stats *out, const struct counters *c)
 {
     struct estimate sum = {0};
@@ -123,6 +134,7 @@ static void fill_counters(tamiz_stats *out, const struct counters *c)
     for (int i = 0; i < TAMIZ_LEVELS; i++) {
         fill_level(&out->level[i], &c->level[i]);
         add_level(&out->total, &out->level[i]);
+        fill_prefixes(out, &c->level[i]);
         const struct estimate one = ledger_estimate(c, &c->level[i]);
         fill_estimate(&out->level[i], &one);
         sum = (struct estimate){sum.avoided + one.avoided, sum.variance + one.variance,
@@ -140,7 +152,7 @@ static void stats_fill(tamiz *db, tamiz_stats *out, struct counters *room)
     struct epoch_slot *slot = epoch_enter(&s->epoch);
     fill_shape(out, view_borrow(db, &seq));
     epoch_leave(slot);
-    sum_counters(s, room);
+    sum_counters(db, room);
     fill_counters(out, room);
     out->cache_bytes = cache_bytes(s->cache);
 }
@@ -225,6 +237,10 @@ static const struct field store_fields[] = {
     WHOLE(table_memory_bytes),
     WHOLE(filter_audits),
     WHOLE(filter_denials),
+    WHOLE(prefix_probes),
+    WHOLE(prefix_negatives),
+    WHOLE(prefix_false_positives),
+    WHOLE(prefix_unavailable),
 };
 static const struct field io_fields[] = {
     WHOLE(data), WHOLE(index), WHOLE(filter), WHOLE(meta), WHOLE(log), WHOLE(compaction),
@@ -419,7 +435,7 @@ static bool property_print(struct buf *out, tamiz *db, const char *name, const t
     else if (strcmp(name, "tables") == 0)
         tables_text(out, view->version);
     else if (strcmp(name, "options") == 0) {
-        options_print(out, &db->store->options);
+        options_print(out, &db->options);
         buf_printf(out, "read_many=%s\n", env_read_many_name(db->store->env));
     } else
         return false;
