@@ -142,6 +142,7 @@ static const char *const step_words[] = {
     [TAMIZ_STEP_FOUND] = "found",
     [TAMIZ_STEP_TOMBSTONE] = "deleted here: the search ends",
     [TAMIZ_STEP_ABSENT_IN_BLOCK] = "not in the block: this read was wasted",
+    [TAMIZ_STEP_RANGE_TOMBSTONE] = "deleted here with its range: the search ends",
 };
 
 const char *tamiz_step_text(tamiz_step_kind kind)

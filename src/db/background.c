@@ -274,7 +274,8 @@ bool background_pending(struct store *s)
     mutex_lock(&s->mutex);
     const struct pick_options o = pick_options_of(s);
     const struct view *v = atomic_load_explicit(&s->keyspace->view, memory_order_relaxed);
-    bool pending = flush_wanted(s);
+    const struct pick_busy busy = pick_busy_of(s);
+    bool pending = flush_wanted(s) || (merge_wanted(s) && pick_dead(v->version, &o, &busy));
     for (uint32_t level = 0; !pending && merge_wanted(s) && level < TAMIZ_LEVELS; level++)
         pending = pick_score(v->version, &o, level) >= 1;
     mutex_unlock(&s->mutex);

@@ -3,7 +3,24 @@
  * Verifying an open store: every block of every table in the view, what the manifest says of it,
  * and the filters.
  */
+#include <stdio.h>
+
 #include "db/view.h"
+
+/* The manifest says which tables have range deletes: of one that it forgets none would be asked. */
+static void check_ranges(const struct table_meta *meta, tamiz_report *report)
+{
+    char text[OP_TEXT_MAX];
+    const struct ranges *ranges = table_ranges_near(meta->table);
+    if (!ranges || ranges->count == meta->ranges)
+        return;
+    (void)snprintf(text, sizeof text,
+                   "%s: expected %llu range deletes as the manifest says, found %zu",
+                   table_path(meta->table), (unsigned long long)meta->ranges, ranges->count);
+    report->damaged++;
+    if (report->find)
+        report->find(report->ctx, text);
+}
 
 tamiz_status tamiz_verify(tamiz *db, tamiz_report *report)
 {
@@ -26,6 +43,7 @@ tamiz_status tamiz_verify(tamiz *db, tamiz_report *report)
         for (uint32_t i = 0; i < view->version->runs[r].count && st >= 0; i++) {
             const struct table_meta *meta = view->version->runs[r].tables[i];
             st = table_verify(&op, meta->table, report);
+            check_ranges(meta, report);
             if (st == TAMIZ_CORRUPTION)
                 st = TAMIZ_OK; /* counted in the report; the other tables are looked at too */
             done += meta->file_size;

@@ -309,16 +309,32 @@ static struct iter *all_sources(struct repair *r, tamiz_report *quiet)
     return merged;
 }
 
+/* All range deletes that can be read; those that can't are lost, as other deletes are. */
+static void all_ranges(struct repair *r, struct buf *list)
+{
+    memtable_ranges_list(r->memtable, list);
+    for (size_t i = 0; i < r->opened.size / sizeof(struct table *); i++) {
+        const struct ranges *ranges = table_ranges_near(source_at(r, i));
+        if (ranges)
+            ranges_list(ranges, list);
+    }
+}
+
 static tamiz_status merge_all(struct repair *r)
 {
     enum { LEVEL = 1 };
     struct store *s = r->s;
     const tamiz_options *o = &s->options;
     tamiz_report quiet = TAMIZ_REPORT_INIT; /* told when it was verified */
+    struct buf ranges = buf_init(&s->alloc);
     struct iter *source = all_sources(r, &quiet);
     if (!source)
         return TAMIZ_OUT_OF_MEMORY;
-    const struct compact_input in = {.source = source, .bottom = true};
+    all_ranges(r, &ranges);
+    const struct compact_input in = {.source = source,
+                                     .ranges = (const struct range_delete *)(void *)ranges.data,
+                                     .range_count = ranges.size / sizeof(struct range_delete),
+                                     .bottom = true};
     const struct compact_output out = {
         .env = s->env,
         .alloc = &s->alloc,
@@ -335,8 +351,10 @@ static tamiz_status merge_all(struct repair *r)
         .run = 1,
         .next_file = store_next_file,
         .next_file_ctx = s};
-    tamiz_status st = compact_run(r->op, &in, &out, &r->made);
+    tamiz_status st = ranges.failed ? op_fail_memory(r->op)
+                                    : compact_run(r->op, &in, &out, &r->made);
     iter_close(source);
+    buf_free(&ranges);
     return st == TAMIZ_OK ? env_sync_directory(r->op, s->env, s->directory) : st;
 }
 

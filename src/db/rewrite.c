@@ -75,6 +75,16 @@ static uint64_t tables_bytes(const struct buf *tables)
     return sum;
 }
 
+/* Range deletes in memory show what lies inside them and can go. What fails here fails again, and is
+ * told, where the table is read. */
+static void load_ranges(struct store *s, const struct op *op, struct table_meta *meta)
+{
+    struct op quiet;
+    op_init(&quiet, &s->alloc, op->count);
+    if (meta->ranges)
+        (void)table_load(&quiet, meta->table);
+}
+
 /* Installs `tables` in the place of `removed`, or discards them. */
 static tamiz_status install_tables(struct op *op, struct tamiz *db, struct buf *tables,
                                    const struct buf *removed, struct mem_ref *flushed,
@@ -95,8 +105,10 @@ done:
         discard_tables(op, s, tables);
     } else {
         struct table_meta **list = (struct table_meta **)(void *)tables->data;
-        for (size_t i = 0; i < tables->size / sizeof *list; i++)
+        for (size_t i = 0; i < tables->size / sizeof *list; i++) {
+            load_ranges(s, op, list[i]);
             table_meta_unref(&s->alloc, list[i]); /* the version has its own */
+        }
         buf_clear(tables);
     }
     return st;
@@ -108,15 +120,18 @@ tamiz_status flush_memtable(struct op *op, struct tamiz *db, struct mem_ref *m, 
 {
     struct store *s = db->store;
     struct buf snapshots = buf_init(&s->alloc), tables = buf_init(&s->alloc),
-               none = buf_init(&s->alloc);
+               none = buf_init(&s->alloc), ranges = buf_init(&s->alloc);
     struct iter *source = NULL;
     tamiz_status st = TAMIZ_OK;
     const uint64_t bytes = memtable_bytes(m->memtable);
     snapshot_list(s, &snapshots);
-    TRY(snapshots.failed ? op_fail_memory(op) : TAMIZ_OK);
+    memtable_ranges_list(m->memtable, &ranges);
+    TRY(snapshots.failed || ranges.failed ? op_fail_memory(op) : TAMIZ_OK);
     source = memtable_iter(op, m->memtable);
     TRY(source ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
     const struct compact_input in = {.source = source,
+                                     .ranges = (const struct range_delete *)(void *)ranges.data,
+                                     .range_count = ranges.size / sizeof(struct range_delete),
                                      .snapshots = (const uint64_t *)(const void *)snapshots.data,
                                      .snapshot_count = snapshots.size / sizeof(uint64_t)};
     struct compact_output out = output_of(s, 0, background_next_run(s), IO_DATA);
@@ -134,10 +149,49 @@ done:
     iter_close(source);
     buf_free(&snapshots);
     buf_free(&tables);
+    buf_free(&ranges);
     return st;
 }
 
 /* ---- a merge ---- */
+
+/* All range deletes of the inputs, appended to `list`. */
+static tamiz_status job_ranges(struct op *op, const struct job *j, struct buf *list)
+{
+    tamiz_status st = TAMIZ_OK;
+    for (size_t i = 0; i < job_count(j); i++) {
+        const struct ranges *ranges;
+        if (job_input(j, i)->ranges == 0)
+            continue;
+        TRY(table_ranges(op, job_input(j, i)->table, &ranges));
+        ranges_list(ranges, list);
+    }
+    if (list->failed)
+        st = op_fail_memory(op);
+done:
+    return st;
+}
+
+/* What a range delete hides from everyone goes unread. */
+static tamiz_status drop_tables(struct op *op, struct tamiz *db, const struct job *j)
+{
+    struct store *s = db->store;
+    struct buf removed = buf_init(&s->alloc), none = buf_init(&s->alloc);
+    uint64_t bytes = 0;
+    tamiz_status st = TAMIZ_OK;
+    for (size_t i = 0; i < job_count(j); i++) {
+        buf_append(&removed, &job_input(j, i)->number, sizeof(uint64_t));
+        bytes += job_input(j, i)->file_size;
+    }
+    TRY(removed.failed ? op_fail_memory(op) : TAMIZ_OK);
+    TRY(install_tables(op, db, &none, &removed, NULL, 0));
+    counter_add(&op->count->tables_dropped, job_count(j));
+    store_event(s, TAMIZ_EVENT_COMPACTION, "%zu tables, %llu bytes, inside deleted ranges: dropped",
+                job_count(j), (unsigned long long)bytes);
+done:
+    buf_free(&removed);
+    return st;
+}
 
 /* Sources of a job: one iterator a table, newest run first. */
 static struct iter *job_iter(struct op *op, const struct job *j)
@@ -181,6 +235,7 @@ static tamiz_status move_table(struct op *op, struct tamiz *db, const struct job
                                     .tombstones = m->tombstones,
                                     .seq_min = m->seq_min,
                                     .seq_max = m->seq_max,
+                                    .ranges = m->ranges,
                                     .filter_bytes = m->filter_bytes,
                                     .smallest = m->smallest,
                                     .largest = m->largest};
@@ -200,10 +255,12 @@ tamiz_status db_merge(struct op *op, struct tamiz *db, struct version *base, str
     (void)base; /* held by the caller for as long as the inputs are used */
     struct store *s = db->store;
     struct buf snapshots = buf_init(&s->alloc), tables = buf_init(&s->alloc),
-               removed = buf_init(&s->alloc);
+               removed = buf_init(&s->alloc), ranges = buf_init(&s->alloc);
     struct iter *source = NULL;
     uint64_t bytes_in = 0;
     tamiz_status st = TAMIZ_OK;
+    if (j->drop)
+        return drop_tables(op, db, j);
     const uint64_t run = j->new_run || !j->output_run ? background_next_run(s) : j->output_run;
     if (j->move)
         return move_table(op, db, j, run);
@@ -213,11 +270,14 @@ tamiz_status db_merge(struct op *op, struct tamiz *db, struct version *base, str
     }
     snapshot_list(s, &snapshots);
     TRY(snapshots.failed || removed.failed ? op_fail_memory(op) : TAMIZ_OK);
+    TRY(job_ranges(op, j, &ranges));
     source = job_iter(op, j);
     TRY(source ? TAMIZ_OK : op->status);
     const struct compact_input in = {.source = source,
                                      .snapshots = (const uint64_t *)(const void *)snapshots.data,
                                      .snapshot_count = snapshots.size / sizeof(uint64_t),
+                                     .ranges = (const struct range_delete *)(void *)ranges.data,
+                                     .range_count = ranges.size / sizeof(struct range_delete),
                                      .bottom = j->bottom,
                                      .cancelled = cancelled,
                                      .cancel_ctx = s};
@@ -236,6 +296,7 @@ done:
     iter_close(source);
     buf_free(&snapshots);
     buf_free(&tables);
+    buf_free(&ranges);
     buf_free(&removed);
     return st;
 }

@@ -152,7 +152,7 @@ static bool raw_entry_at(const struct block *b, uint32_t i, struct raw_entry *e)
     e->stamp = reader_varint(&r);
     e->suffix = reader_take(&r, suffix_size);
     e->value = reader_take(&r, value_size);
-    return !r.bad && r.at == r.end && stamp_kind(e->stamp) <= KIND_LAST;
+    return !r.bad && r.at == r.end && stamp_kind(e->stamp) <= KIND_POINT_LAST;
 }
 
 /* Whole key of the restart of entry `i`'s group. */
