@@ -136,8 +136,10 @@ tamiz_status flush_memtable(struct op *op, struct tamiz *db, struct mem_ref *m, 
                                      .snapshot_count = snapshots.size / sizeof(uint64_t)};
     struct compact_output out = output_of(s, 0, background_next_run(s), IO_DATA);
     TRY(choose_filter(op, db, NULL, memtable_count(m->memtable), &out.build.filter));
+    env_point(s->env, "flush.build");
     TRY(compact_run(op, &in, &out, &tables));
     const uint64_t written = tables_bytes(&tables);
+    env_point(s->env, "flush.install");
     TRY(install_tables(op, db, &tables, &none, m, keep_from));
     counter_add(&op->count->flushes, 1);
     counter_add(&op->count->flush_bytes_in, bytes);
@@ -283,8 +285,10 @@ tamiz_status db_merge(struct op *op, struct tamiz *db, struct version *base, str
                                      .cancel_ctx = s};
     struct compact_output out = output_of(s, j->output_level, run, IO_COMPACTION);
     TRY(choose_filter(op, db, j, 0, &out.build.filter));
+    env_point(s->env, "compact.output");
     TRY(compact_run(op, &in, &out, &tables));
     const uint64_t bytes_out = tables_bytes(&tables);
+    env_point(s->env, "compact.install");
     TRY(install_tables(op, db, &tables, &removed, NULL, 0));
     counter_add(&op->count->compactions, 1);
     counter_add(&op->count->compaction_bytes_in, bytes_in);

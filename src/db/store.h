@@ -32,7 +32,7 @@ struct ledger;
 struct store_log {
     uint64_t number;
     struct log_writer writer;
-    uint64_t last_seq; /* highest sequence in it, or before it                              */
+    uint64_t last_seq; /* highest sequence in it or in a log before it                      */
 };
 
 /* A standing background error: kept until the same work succeeds. */
@@ -77,8 +77,7 @@ struct store {
     _Atomic uint64_t seq; /* published: all versions at or below are in their views */
     _Atomic uint64_t next_file;
     _Atomic bool closing;
-    _Atomic bool unlogged;  /* no_log writes were made since a copy of the store last asked */
-    _Atomic bool unsettled; /* the manifest's: nothing may be deleted */
+    _Atomic bool unsettled;        /* the manifest's: nothing may be deleted */
     _Atomic uint64_t last_sync_ns; /* monotonic */
     uint64_t opened_ns;            /* monotonic; frozen */
 
@@ -143,6 +142,10 @@ static inline tamiz_status store_check(const struct tamiz *db)
 /* Reports to the embedder's event log; silent without one. */
 void store_event(const struct store *s, tamiz_event_kind kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Waits until `c` is signalled or the time is over. mutex held, given up meanwhile. In a simulation
+ * whose callers take turns, another one goes on. */
+void store_wait(struct store *s, struct condition *c, uint64_t us);
 
 uint64_t store_next_file(void *store); /* a number never used before; any thread */
 

@@ -94,6 +94,15 @@ void view_unref(struct view *v)
     mem_free(&s->alloc, v, view_bytes(v->room));
 }
 
+bool view_unlogged(const struct view *v)
+{
+    assert(mutex_held(&v->store->mutex));
+    bool unlogged = false;
+    for (uint32_t i = 0; i < v->memtable_count; i++)
+        unlogged |= v->memtables[i]->unlogged;
+    return unlogged;
+}
+
 void view_publish(struct tamiz *db, struct view *next)
 {
     assert(mutex_held(&db->store->mutex));

@@ -192,7 +192,9 @@ static void keys_with_one_tag_are_told_apart(void **state)
     char text[16];
     for (int i = 0; i < 100; i++) {
         (void)snprintf(text, sizeof text, "key%04d", 2 * i);
-        block_builder_add(&b, slice_of_text(text), 77, stamp_of(5, KIND_PUT), slice_of(&i, 4));
+        uint8_t number[4];
+        store_u32(number, (uint32_t)i);
+        block_builder_add(&b, slice_of_text(text), 77, stamp_of(5, KIND_PUT), slice_of(number, 4));
     }
     struct test_op t;
     test_op_init(&t);
