@@ -135,7 +135,8 @@ TAMIZ_API tamiz_status tamiz_delete(tamiz *db, const void *key, size_t key_size,
 
 /* Deletes every key in [from, to) that was written before; what is written after it stays. A single
  * entry, however many keys there are; tables that lie inside the range go without being read.
- * TAMIZ_INVALID_ARGUMENT: `to` is not above `from`. The empty key is a key: there is no "no end". */
+ * TAMIZ_INVALID_ARGUMENT: `to` is not above `from`. The empty key is a key: there is no "no end".
+ */
 TAMIZ_API tamiz_status tamiz_delete_range(tamiz *db, const void *from, size_t from_size,
                                           const void *to, size_t to_size,
                                           const tamiz_write_options *options);

@@ -39,13 +39,12 @@ struct ranges {
     size_t list_room, seqs_room;
 };
 
-/* How many snapshots (ascending) are too old to see the sequence: those with the same number see the
- * same.
- *     snapshots 20, 40:  12 and 20 -> 0;  21 and 40 -> 1;  41 -> 2, only now sees it */
+/* How many snapshots (ascending) are too old to see the sequence: those with the same number see
+ * the same. snapshots 20, 40:  12 and 20 -> 0;  21 and 40 -> 1;  41 -> 2, only now sees it */
 size_t seq_stripe(const uint64_t *snapshots, size_t count, uint64_t seq);
 
-/* Cut into pieces and thinned out by the snapshots. Keys stay borrowed. *out is freed by ranges_free
- * also on failure. */
+/* Cut into pieces and thinned out by the snapshots. Keys stay borrowed. *out is freed by
+ * ranges_free also on failure. */
 tamiz_status ranges_build(struct op *op, const struct alloc *alloc, const struct range_delete *list,
                           size_t n, const uint64_t *snapshots, size_t snapshot_count,
                           struct ranges *out);

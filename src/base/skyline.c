@@ -26,8 +26,8 @@ static struct skyline *copy_of(struct work *w, const struct skyline *node)
     return n;
 }
 
-/* Spreads sequence and place: any order of ranges makes a tree of about the same depth, and so do the
- * many pieces of one range that others cut up. */
+/* Spreads sequence and place: any order of ranges makes a tree of about the same depth, and so do
+ * the many pieces of one range that others cut up. */
 static uint64_t priority_of(const struct cover *piece)
 {
     uint64_t x = piece->seq + UINT64_C(0x9e3779b97f4a7c15);

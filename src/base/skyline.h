@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which of many ranges is the newest over a key. Seen from above, ranges of keys stacked by age show
- * one piece each stretch; that is the skyline, pieces that do not overlap, in key order:
+ * Which of many ranges is the newest over a key. Seen from above, ranges of keys stacked by age
+ * show one piece each stretch; that is the skyline, pieces that do not overlap, in key order:
  *
  *     30        +----+                 a  c    e       g    j
  *     20    +---|--------------+       |20|30  |  20   | 10 |

@@ -17,12 +17,12 @@ struct merge {
     uint64_t number; /* of the builder's file */
     struct buf key;  /* the user key at hand */
     bool any_key;
-    struct ranges ranges;      /* of the inputs, thinned out */
-    size_t cover;              /* the first of them that ends above the key */
-    size_t next_range;         /* the first that is not written yet, or not whole … */
-    struct buf cut;            /* … and where its rest begins; empty: at its beginning */
-    size_t stripe; /* of its version before this one */
-    bool pending;  /* a tombstone of it waits: for an older version to hide, or the key's end */
+    struct ranges ranges; /* of the inputs, thinned out */
+    size_t cover;         /* the first of them that ends above the key */
+    size_t next_range;    /* the first that is not written yet, or not whole … */
+    struct buf cut;       /* … and where its rest begins; empty: at its beginning */
+    size_t stripe;        /* of its version before this one */
+    bool pending; /* a tombstone of it waits: for an older version to hide, or the key's end */
     uint64_t pending_stamp;
 };
 

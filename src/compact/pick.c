@@ -105,8 +105,8 @@ static bool has_dead_ranges(const struct pick_options *o, const struct table_met
     return t->ranges > 0 && t->seq_max <= o->oldest_snapshot;
 }
 
-/* And so many that it is worth a merge of its own. Range deletes sink with what they stand beside; in
- * the last level, where only snapshots can have kept them, one is enough. */
+/* And so many that it is worth a merge of its own. Range deletes sink with what they stand beside;
+ * in the last level, where only snapshots can have kept them, one is enough. */
 static bool is_grave(const struct version *v, const struct pick_options *o,
                      const struct table_meta *t)
 {

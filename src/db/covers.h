@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What an iterator sees of all range deletes: one list of pieces in key order, of memtables and tables
- * together, as of its moment and within its bounds. A version is deleted where the piece over its key
- * is newer.
+ * What an iterator sees of all range deletes: one list of pieces in key order, of memtables and
+ * tables together, as of its moment and within its bounds. A version is deleted where the piece
+ * over its key is newer.
  *
  * Each piece also knows which source it is of, for that is how dead keys are passed quickly: of the
  * keys it covers all older sources have only older versions, so these are moved to its end at once.
@@ -20,8 +20,8 @@ struct covers {
     struct cover *list; /* keys borrowed from the view and the bounds */
     size_t count;
     size_t room;
-    size_t at;         /* where the last question ended: the next one is near */
-    uint64_t *newest;  /* of each source, its newest version's sequence; NULL: there are no pieces */
+    size_t at;        /* where the last question ended: the next one is near */
+    uint64_t *newest; /* of each source, its newest version's sequence; NULL: there are no pieces */
     size_t sources;
 };
 

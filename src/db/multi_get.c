@@ -30,11 +30,11 @@ struct pair {
 struct pending {
     size_t index; /* in the caller's arrays                   */
     struct lookup lookup;
-    uint32_t next, end; /* its pairs, newest table first          */
-    uint64_t cover;     /* a range delete over it, in the last of its tables; 0: none */
-    bool waits;         /* a read is under way                      */
+    uint32_t next, end;  /* its pairs, newest table first          */
+    uint64_t cover;      /* a range delete over it, in the last of its tables; 0: none */
+    bool waits;          /* a read is under way                      */
     tamiz_status failed; /* of a range delete that could not be read */
-    bool is_followed;   /* by the ledger */
+    bool is_followed;    /* by the ledger */
     struct followed followed;
 };
 

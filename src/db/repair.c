@@ -351,8 +351,8 @@ static tamiz_status merge_all(struct repair *r)
         .run = 1,
         .next_file = store_next_file,
         .next_file_ctx = s};
-    tamiz_status st = ranges.failed ? op_fail_memory(r->op)
-                                    : compact_run(r->op, &in, &out, &r->made);
+    tamiz_status st =
+        ranges.failed ? op_fail_memory(r->op) : compact_run(r->op, &in, &out, &r->made);
     iter_close(source);
     buf_free(&ranges);
     return st == TAMIZ_OK ? env_sync_directory(r->op, s->env, s->directory) : st;

@@ -75,8 +75,8 @@ static uint64_t tables_bytes(const struct buf *tables)
     return sum;
 }
 
-/* Range deletes in memory show what lies inside them and can go. What fails here fails again, and is
- * told, where the table is read. */
+/* Range deletes in memory show what lies inside them and can go. What fails here fails again, and
+ * is told, where the table is read. */
 static void load_ranges(struct store *s, const struct op *op, struct table_meta *meta)
 {
     struct op quiet;

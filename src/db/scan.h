@@ -21,7 +21,7 @@ struct tamiz_iter {
     struct counters count;
     struct op op;
     struct iter *merge;
-    struct covers covers; /* range deletes; most iterators see none */
+    struct covers covers;        /* range deletes; most iterators see none */
     const struct cover *passing; /* the piece whose keys are being passed, so many so far */
     uint32_t passed;
     uint64_t stamp_max;

@@ -397,16 +397,18 @@ static void levels_text(struct buf *out, const tamiz_stats *s, const struct vers
 
 static void tables_text(struct buf *out, const struct version *v)
 {
-    buf_text(out,
-             "level  run     table         bytes       keys  tombstones  ranges  smallest .. largest\n");
+    buf_text(
+        out,
+        "level  run     table         bytes       keys  tombstones  ranges  smallest .. largest\n");
     for (uint32_t r = 0; r < v->run_count; r++)
         for (uint32_t i = 0; i < v->runs[r].count; i++) {
             const struct table_meta *m = v->runs[r].tables[i];
             char smallest[64], largest[64];
-            buf_printf(out, "%5u %4llu  %06llu %13llu %10llu %11llu %7llu  %s .. %s\n", v->runs[r].level,
-                       (unsigned long long)v->runs[r].id, (unsigned long long)m->number,
-                       (unsigned long long)m->file_size, (unsigned long long)m->keys,
-                       (unsigned long long)m->tombstones, (unsigned long long)m->ranges,
+            buf_printf(out, "%5u %4llu  %06llu %13llu %10llu %11llu %7llu  %s .. %s\n",
+                       v->runs[r].level, (unsigned long long)v->runs[r].id,
+                       (unsigned long long)m->number, (unsigned long long)m->file_size,
+                       (unsigned long long)m->keys, (unsigned long long)m->tombstones,
+                       (unsigned long long)m->ranges,
                        slice_print(m->smallest, smallest, sizeof smallest),
                        slice_print(m->largest, largest, sizeof largest));
         }

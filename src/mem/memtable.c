@@ -105,10 +105,8 @@ static tamiz_status judge_ranges(struct op *op, const struct mem_range *ranges,
     const struct mem_range *r = mem_range_at(ranges, stamp_seq(lookup->stamp_max));
     const struct cover *c = r ? skyline_find(r->skyline, lookup->key) : NULL;
     if (c && (!e || c->seq > stamp_seq(e->stamp))) {
-        op_step(op, &(const tamiz_step_info){.kind = TAMIZ_STEP_RANGE_TOMBSTONE,
-                                             .level = -1,
-                                             .text = "",
-                                             .filter = ""});
+        op_step(op, &(const tamiz_step_info){
+                        .kind = TAMIZ_STEP_RANGE_TOMBSTONE, .level = -1, .text = "", .filter = ""});
         *stamp = stamp_of(c->seq, KIND_DELETE);
         return TAMIZ_OK;
     }
@@ -133,8 +131,7 @@ tamiz_status memtable_get(struct op *op, const struct memtable *m, const struct 
     const struct mem_range *ranges = atomic_load_explicit(&m->ranges, memory_order_acquire);
     if (!maybe && __builtin_expect(!ranges, 1))
         return TAMIZ_NOT_FOUND;
-    const struct entry *e =
-        maybe ? mem_tree_find(&m->tree, lookup->key, lookup->stamp_max) : NULL;
+    const struct entry *e = maybe ? mem_tree_find(&m->tree, lookup->key, lookup->stamp_max) : NULL;
     if (__builtin_expect(ranges != NULL, 0))
         return judge_ranges(op, ranges, lookup, e, stamp, value);
     if (!e)

@@ -26,9 +26,9 @@ tamiz_status memtable_add(struct op *op, struct memtable *m, struct slice key, u
                           uint64_t stamp, struct slice value);
 
 /* The newest version at or below lookup->stamp_max. TAMIZ_OK: *stamp and *value (borrowed, as long
- * as the memtable) are its own, tombstones included; where a range delete is what the memtable knows
- * last of the key, the stamp is its own, of KIND_DELETE. TAMIZ_NOT_FOUND: never heard of the key.
- * Tells its step. */
+ * as the memtable) are its own, tombstones included; where a range delete is what the memtable
+ * knows last of the key, the stamp is its own, of KIND_DELETE. TAMIZ_NOT_FOUND: never heard of the
+ * key. Tells its step. */
 tamiz_status memtable_get(struct op *op, const struct memtable *m, const struct lookup *lookup,
                           uint64_t *stamp, struct slice *value);
 
@@ -48,8 +48,8 @@ void memtable_ranges_list(const struct memtable *m, struct buf *list);
 /* Sequence of the newest version, range deletes not counted; any thread. */
 uint64_t memtable_newest(const struct memtable *m);
 
-/* In version order, without range deletes. Sees all that was added before it was opened; of what is added later, some:
- * whoever walks is bounded by a stamp. NULL: memory is out (recorded in op). */
+/* In version order, without range deletes. Sees all that was added before it was opened; of what is
+ * added later, some: whoever walks is bounded by a stamp. NULL: memory is out (recorded in op). */
 struct iter *memtable_iter(struct op *op, const struct memtable *m);
 
 #endif

@@ -66,9 +66,9 @@ struct table_footer {
     uint64_t file_id;
 };
 
-/* Everything a table says of itself. Slices borrow the decoded block. Sequences and keys at either end
- * are those of its entries and of its range deletes together; the largest key may be one too many,
- * where a range delete ends there (range_last_key). */
+/* Everything a table says of itself. Slices borrow the decoded block. Sequences and keys at either
+ * end are those of its entries and of its range deletes together; the largest key may be one too
+ * many, where a range delete ends there (range_last_key). */
 struct table_properties {
     uint64_t entries; /* versions                       */
     uint64_t keys;    /* distinct user keys             */

@@ -21,9 +21,9 @@ struct merge_past {
     uint64_t seq;
 };
 
-/* Moves such sources past `key` in the direction of walking: forwards to the first version not below
- * the key, backwards to the last below it. false: the current version is of another source, and
- * nothing moved. Only while valid. */
+/* Moves such sources past `key` in the direction of walking: forwards to the first version not
+ * below the key, backwards to the last below it. false: the current version is of another source,
+ * and nothing moved. Only while valid. */
 bool merge_skip(struct iter *it, const struct merge_past *past, struct slice key);
 
 #endif

@@ -30,7 +30,7 @@ struct table_builder {
     struct buf hashes; /* u64 each, of distinct user keys */
     struct buf last;   /* user key */
     struct buf smallest;
-    struct buf ranges;                /* as bytes, but for their count */
+    struct buf ranges;                 /* as bytes, but for their count */
     struct buf range_first, range_end; /* where the first begins, where the last ends */
     uint64_t range_count;
     uint64_t last_stamp;
@@ -131,7 +131,8 @@ static tamiz_status check_add(struct op *op, const struct table_builder *b, stru
     char a[100], c[100];
     if (b->failed)
         return op_fail(op, b->failed, "%s: an earlier add had failed", b->path);
-    if (key.size > KEY_SIZE_MAX || value.size > VALUE_SIZE_MAX || stamp_kind(stamp) > KIND_POINT_LAST)
+    if (key.size > KEY_SIZE_MAX || value.size > VALUE_SIZE_MAX ||
+        stamp_kind(stamp) > KIND_POINT_LAST)
         return op_fail(op, TAMIZ_INVALID_ARGUMENT,
                        "%s: key %s: expected at most %u bytes, a value of at most %u and kind "
                        "0..%d, found %zu, %zu, %u",
@@ -211,8 +212,7 @@ done:
     return st;
 }
 
-tamiz_status table_builder_add_range(struct op *op, struct table_builder *b,
-                                     const struct range *r)
+tamiz_status table_builder_add_range(struct op *op, struct table_builder *b, const struct range *r)
 {
     tamiz_status st = TAMIZ_OK;
     if (b->failed)
@@ -242,7 +242,8 @@ done:
 
 uint64_t table_builder_size(const struct table_builder *b)
 {
-    return place(b) + b->ranges.size + (b->block.count ? block_builder_size(&b->block) : 0) + b->index.fences.size;
+    return place(b) + b->ranges.size + (b->block.count ? block_builder_size(&b->block) : 0) +
+           b->index.fences.size;
 }
 
 uint64_t table_builder_entries(const struct table_builder *b)

@@ -173,8 +173,8 @@ done:
     return st;
 }
 
-/* Where they are damaged, the table can be opened all the same, so that its values can be saved; but
- * no read may pass it by: table_ranges() fails. */
+/* Where they are damaged, the table can be opened all the same, so that its values can be saved;
+ * but no read may pass it by: table_ranges() fails. */
 static tamiz_status load_ranges(struct op *op, const struct table *t, struct table_loaded *l,
                                 const struct tail *tail, const struct table_footer *footer)
 {

@@ -22,8 +22,9 @@ struct table_meta {
     uint64_t run; /* which run of the level: larger is newer */
     uint64_t entries, keys, tombstones, seq_min, seq_max, filter_bytes;
     uint64_t ranges; /* range deletes: the table is asked of keys that only they cover */
-    struct slice smallest, largest; /* user keys, both inclusive, of entries and range deletes; owned */
-    struct table *table;            /* owned share; NULL until version_attach */
+    struct slice smallest,
+        largest;         /* user keys, both inclusive, of entries and range deletes; owned */
+    struct table *table; /* owned share; NULL until version_attach */
 };
 
 struct run {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ranges stacked by age, against the obvious way: every key of a small alphabet asked of every range.
+ * Ranges stacked by age, against the obvious way: every key of a small alphabet asked of every
+ * range.
  */
 #include "base/ranges.h"
 
@@ -85,8 +86,8 @@ static void a_skyline_shows_the_newest_range_over_each_key_at_each_moment(void *
     }
 }
 
-/* Ranges that all begin at one key, and one large range that many small ones cut up: neither may make
- * a deep tree, nor n^2 pieces. */
+/* Ranges that all begin at one key, and one large range that many small ones cut up: neither may
+ * make a deep tree, nor n^2 pieces. */
 static void a_skyline_stays_small_and_shallow(void **state)
 {
     (void)state;
@@ -147,8 +148,7 @@ static void pieces_have_what_any_snapshot_can_tell_apart(void **state)
         }
         for (size_t i = 0; i < pieces.count; i++) {
             assert_true(pieces.list[i].seq_count >= 1 && pieces.list[i].seq_count <= k + 1);
-            assert_true(i == 0 ||
-                        slice_compare(pieces.list[i - 1].to, pieces.list[i].from) <= 0);
+            assert_true(i == 0 || slice_compare(pieces.list[i - 1].to, pieces.list[i].from) <= 0);
         }
         ranges_free(&pieces);
     }

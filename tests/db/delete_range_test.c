@@ -242,8 +242,8 @@ static uint64_t steps_over(tamiz *db, bool forwards)
     return steps;
 }
 
-/* A thousand dead keys between twenty living ones, in the same memtable, a memtable above tables, and
- * tables above tables. */
+/* A thousand dead keys between twenty living ones, in the same memtable, a memtable above tables,
+ * and tables above tables. */
 static void iterators_pass_a_deleted_range_without_walking_it(void **state)
 {
     for (int where = 0; where < 3; where++) {

@@ -785,8 +785,7 @@ static const struct step {
     {600, step_read_stranger}, {150, step_multi_get},    {1200, step_walk}, {300, step_snapshot},
     {40, step_flush},          {40, step_compact_table}, {8, step_compact}, {6, step_reopen},
     {20, step_sync},           {320, step_background},   {6, step_verify},  {10, check_everything},
-    {26, step_ingest},         {4, step_checkpoint},     {15, step_reader},
-    {40, step_delete_range},
+    {26, step_ingest},         {4, step_checkpoint},     {15, step_reader}, {40, step_delete_range},
 };
 
 static void run_step(struct run *r)

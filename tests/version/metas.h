@@ -47,8 +47,8 @@ static inline bool metas_equal(const struct table_meta *a, const struct table_me
            a->keyspace == b->keyspace && a->level == b->level && a->run == b->run &&
            a->entries == b->entries && a->keys == b->keys && a->tombstones == b->tombstones &&
            a->seq_min == b->seq_min && a->seq_max == b->seq_max &&
-           a->filter_bytes == b->filter_bytes && a->ranges == b->ranges && slice_equal(a->smallest, b->smallest) &&
-           slice_equal(a->largest, b->largest);
+           a->filter_bytes == b->filter_bytes && a->ranges == b->ranges &&
+           slice_equal(a->smallest, b->smallest) && slice_equal(a->largest, b->largest);
 }
 
 /* Same tables in the same order, whatever handles they have. */
