@@ -113,6 +113,14 @@ tamiz_status covers_init(struct op *op, const struct alloc *alloc, const struct 
     return TAMIZ_OK;
 }
 
+bool covers_possible(const struct view *v)
+{
+    bool any = v->version->ranged;
+    for (uint32_t m = 0; m < v->memtable_count; m++)
+        any |= memtable_skyline(v->memtables[m]->memtable, SEQ_MAX) != NULL;
+    return any;
+}
+
 void covers_free(struct covers *c, const struct alloc *alloc)
 {
     mem_free(alloc, c->list, c->room * sizeof *c->list);

@@ -30,6 +30,8 @@ struct covers {
 tamiz_status covers_init(struct op *op, const struct alloc *alloc, const struct view *v,
                          uint64_t seq, const struct slice *lower, const struct slice *upper,
                          struct covers *c);
+/* Does the view have range deletes, of any moment? */
+bool covers_possible(const struct view *v);
 void covers_free(struct covers *c, const struct alloc *alloc);
 /* The piece over `key`, or NULL. */
 const struct cover *covers_find(struct covers *c, struct slice key);

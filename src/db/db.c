@@ -296,6 +296,7 @@ tamiz_status tamiz_close(tamiz *db)
     if (!atomic_load_explicit(s->fork_guard, memory_order_relaxed))
         return store_check(db); /* a child must not flush or delete what is its parent's */
     mutex_lock(&s->mutex);
+    iters_forget(s, NULL);
     const bool held = s->iters || s->oldest_snapshot;
     const bool iterators = s->iters != NULL;
     mutex_unlock(&s->mutex);

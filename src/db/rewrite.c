@@ -10,6 +10,7 @@
 #include "db/background.h"
 #include "db/install.h"
 #include "db/logs.h"
+#include "db/options.h"
 #include "db/snapshot.h"
 #include "table/merge.h"
 
@@ -31,13 +32,7 @@ static struct compact_output output_of(struct store *s, uint32_t level, uint64_t
                                  .run = run,
                                  .next_file = store_next_file,
                                  .next_file_ctx = s};
-    out.build = (struct table_build_options){
-        .block_bytes = (size_t)o->block,
-        .filter = o->filter,
-        .codec = o->compression[level] == TAMIZ_COMPRESSION_NONE ? CODEC_NONE : CODEC_ZSTD,
-        .compression_level = o->compression_level[level],
-        .purpose = purpose,
-        .log = o->log};
+    out.build = options_recipe(o, level, purpose);
     return out;
 }
 
