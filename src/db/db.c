@@ -502,6 +502,8 @@ tamiz_status tamiz_step(tamiz *db, uint64_t budget_us, bool *more)
         return st;
     struct store *s = db->store;
     const uint64_t end = env_monotonic_ns(s->env) + budget_us * 1000;
+    if (s->options.sync == TAMIZ_SYNC_INTERVAL && !s->options.read_only && write_sync_is_due(s))
+        (void)tamiz_sync(db); /* a failure stands in the log and meets the next writer */
     while (background_step(s) && env_monotonic_ns(s->env) < end)
         ;
     *more = background_pending(s);

@@ -88,9 +88,7 @@ static tamiz_status append_group(struct op *op, struct store *s, struct writer *
     return log_append(op, &store_active_log(s)->writer, pieces, n);
 }
 
-/* Whether the options want the log on the disk after this write. With threads, intervals are the
- * syncer's. */
-static bool sync_is_due(const struct store *s)
+bool write_sync_is_due(const struct store *s)
 {
     const uint64_t interval_ns = (uint64_t)s->options.sync_interval_ms * 1000000;
     if (s->options.sync != TAMIZ_SYNC_INTERVAL)
@@ -126,7 +124,7 @@ static tamiz_status log_group(struct op *op, struct store *s, struct writer *lea
         g->log_seq = store_active_log(s)->last_seq;
         store_active_log(s)->last_seq = first_seq + g->writes - 1;
     }
-    if (g->sync || (g->writes && !leader->no_log && sync_is_due(s)))
+    if (g->sync || (g->writes && !leader->no_log && write_sync_is_due(s)))
         TRY(store_sync_logs(op, s));
 done:
     if (st != TAMIZ_OK)
