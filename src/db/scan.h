@@ -37,8 +37,8 @@ struct tamiz_iter {
     uint64_t steps;
 };
 
-/* Frees the iterators that wait in the keyspace's park, those over `view` or, where it is NULL, all.
- * store->mutex held. */
+/* Frees the iterators that wait in the keyspace's park, those over `view` or, where it is NULL,
+ * all. store->mutex held. */
 void iters_forget(struct tamiz *db, const struct view *view);
 
 #endif
