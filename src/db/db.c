@@ -296,6 +296,7 @@ tamiz_status tamiz_close(tamiz *db)
     if (!atomic_load_explicit(s->fork_guard, memory_order_relaxed))
         return store_check(db); /* a child must not flush or delete what is its parent's */
     mutex_lock(&s->mutex);
+    iters_forget(s, NULL);
     const bool held = s->iters || s->oldest_snapshot;
     const bool iterators = s->iters != NULL;
     mutex_unlock(&s->mutex);
@@ -306,6 +307,7 @@ tamiz_status tamiz_close(tamiz *db)
     if (!l)
         return op_refuse(TAMIZ_OUT_OF_MEMORY, "out of memory");
     tamiz_status st = settle(&l->op, s);
+    env_point(s->env, "close.wait");
     background_stop(s);
     if (st == TAMIZ_OK && !s->options.read_only)
         st = seal_logs(&l->op, s);
@@ -500,6 +502,8 @@ tamiz_status tamiz_step(tamiz *db, uint64_t budget_us, bool *more)
         return st;
     struct store *s = db->store;
     const uint64_t end = env_monotonic_ns(s->env) + budget_us * 1000;
+    if (s->options.sync == TAMIZ_SYNC_INTERVAL && !s->options.read_only && write_sync_is_due(s))
+        (void)tamiz_sync(db); /* a failure stands in the log and meets the next writer */
     while (background_step(s) && env_monotonic_ns(s->env) < end)
         ;
     *more = background_pending(s);

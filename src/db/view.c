@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "db/scan.h"
+
 struct mem_ref *mem_ref_new(struct op *op, struct store *s, uint64_t first_log)
 {
     struct mem_ref *m = mem_new_array(&s->alloc, 1, sizeof *m);
@@ -107,8 +109,10 @@ void view_publish(struct tamiz *db, struct view *next)
 {
     assert(mutex_held(&db->store->mutex));
     struct view *old = atomic_exchange_explicit(&db->view, next, memory_order_seq_cst);
-    if (old)
-        epoch_retire(&db->store->epoch, &old->retired);
+    if (!old)
+        return;
+    iters_forget(db->store, old);
+    epoch_retire(&db->store->epoch, &old->retired);
 }
 
 struct view *view_acquire(struct tamiz *db, uint64_t *seq)

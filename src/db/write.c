@@ -88,9 +88,7 @@ static tamiz_status append_group(struct op *op, struct store *s, struct writer *
     return log_append(op, &store_active_log(s)->writer, pieces, n);
 }
 
-/* Whether the options want the log on the disk after this write. With threads, intervals are the
- * syncer's. */
-static bool sync_is_due(const struct store *s)
+bool write_sync_is_due(const struct store *s)
 {
     const uint64_t interval_ns = (uint64_t)s->options.sync_interval_ms * 1000000;
     if (s->options.sync != TAMIZ_SYNC_INTERVAL)
@@ -126,7 +124,7 @@ static tamiz_status log_group(struct op *op, struct store *s, struct writer *lea
         g->log_seq = store_active_log(s)->last_seq;
         store_active_log(s)->last_seq = first_seq + g->writes - 1;
     }
-    if (g->sync || (g->writes && !leader->no_log && sync_is_due(s)))
+    if (g->sync || (g->writes && !leader->no_log && write_sync_is_due(s)))
         TRY(store_sync_logs(op, s));
 done:
     if (st != TAMIZ_OK)
@@ -199,6 +197,7 @@ static tamiz_status commit(struct op *op, struct store *s, struct writer *leader
         log_failed(op, s);
         return st;
     }
+    env_point(s->env, "write.insert");
     st = insert_group(op, g->memtable->memtable, leader, g, first_seq);
     if (st != TAMIZ_OK) {
         mutex_lock(&s->log_mutex);
@@ -209,6 +208,7 @@ static tamiz_status commit(struct op *op, struct store *s, struct writer *leader
         mutex_unlock(&s->mutex);
         return st;
     }
+    env_point(s->env, "write.publish");
     if (g->writes)
         atomic_store_explicit(&s->seq, first_seq + g->writes - 1, memory_order_release);
     return TAMIZ_OK;
@@ -263,10 +263,10 @@ static void enqueue(struct op *op, struct store *s, struct writer *w)
         return;
     w->waits = condition_init(op, &w->ready) == TAMIZ_OK;
     while (!w->done && s->first_writer != w) {
-        if (w->waits)
+        if (w->waits && (s->options.threads || !ENV_HAS(s->env, point)))
             condition_wait(&w->ready, &s->mutex);
         else
-            (void)condition_wait_us(&s->progress, &s->mutex, 100);
+            store_wait(s, &s->progress, 100);
     }
 }
 
@@ -310,6 +310,7 @@ tamiz_status db_write(struct op *op, struct writer *w)
             g.memtable = atomic_load_explicit(&w->db->view, memory_order_relaxed)->memtables[0];
             g.memtable->unlogged |= w->no_log && g.writes;
             mutex_unlock(&s->mutex);
+            env_point(s->env, "wal.lead");
             st = commit(op, s, w, &g);
             mutex_lock(&s->mutex);
         }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sequences that no log has, on purpose: those of no_log writes, and those that went with the power
- * though the manifest had passed them. What follows them is no damage, whenever the process ends;
- * and what was acknowledged is there as far as it was promised.
+ * Which logs are kept, and what their sequences say. A log goes when no memtable needs it any more,
+ * and not before. Sequences that no log has, on purpose: those of no_log writes, and those that
+ * went with the power though the manifest had passed them. What follows them is no damage, whenever
+ * the process ends; and what was acknowledged is there as far as it was promised.
  */
 #include <errno.h>
 #include <string.h>
@@ -125,6 +126,26 @@ static void sealing_behind_unlogged_writes_may_end_at_any_call(void **state)
     tamiz_env_sim_free(w.sim);
 }
 
+struct kept {
+    tamiz_env_sim *sim;
+    const char *value;
+    int count, crashes;
+};
+
+static void all_is_there(void *ctx, uint64_t number, tamiz_sim_call kind, const char *name)
+{
+    struct kept *k = ctx;
+    (void)number, (void)kind, (void)name;
+    tamiz_env_sim *copy = tamiz_env_sim_copy(k->sim);
+    assert_non_null(copy);
+    tamiz_env_sim_crash(copy, TAMIZ_SIM_KEEP, NULL, 1);
+    tamiz *db = test_open("store", OPTIONS, tamiz_env_sim_env(copy));
+    expect_some(db, 0, k->count, k->value);
+    test_close(db);
+    tamiz_env_sim_free(copy);
+    k->crashes++;
+}
+
 /* An edit of the manifest passes a write that is nowhere but in the cache; the power goes. */
 static void what_the_power_took_behind_an_edit_is_no_gap(void **state)
 {
@@ -158,6 +179,37 @@ static void what_the_power_took_behind_an_edit_is_no_gap(void **state)
     tamiz_env_sim_free(after);
 }
 
+/* Two memtables wait for their flush, and after the first of them has reached a table, the logs of
+ * the second and of the active one must still be there. */
+static void a_log_stays_while_a_sealed_memtable_needs_it(void **state)
+{
+    (void)state;
+    struct world w = world_new(1);
+    tamiz *db = test_open("store", "threads=0 memtable=16KiB compaction=off", w.env);
+    tamiz_sim_fault fault = TAMIZ_SIM_FAULT_INIT;
+    fault.call = TAMIZ_SIM_CREATE;
+    fault.name = "*.sst";
+    fault.error = ENOSPC;
+    fault.sticky = true;
+    assert_true(tamiz_env_sim_fault(w.sim, &fault));
+    char value[4001];
+    memset(value, 'v', sizeof value - 1);
+    value[sizeof value - 1] = 0;
+    int count = 0;
+    while (test_count_files(w.env, "store", ".log") < 3)
+        test_put(db, key_of(count++), value);
+    test_put(db, key_of(count++), value);
+    tamiz_env_sim_clear(w.sim);
+    struct kept kept = {w.sim, value, count, 0};
+    tamiz_env_sim_on_call(w.sim, all_is_there, &kept);
+    assert_public(tamiz_flush(db), TAMIZ_OK);
+    tamiz_env_sim_on_call(w.sim, NULL, NULL);
+    assert_true(kept.crashes > 20);
+    assert_int_equal(test_count_files(w.env, "store", ".log"), 1);
+    test_close(db);
+    tamiz_env_sim_free(w.sim);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -165,6 +217,7 @@ int main(void)
         cmocka_unit_test(a_log_that_fails_behind_unlogged_writes_leaves_a_store_that_opens),
         cmocka_unit_test(sealing_behind_unlogged_writes_may_end_at_any_call),
         cmocka_unit_test(what_the_power_took_behind_an_edit_is_no_gap),
+        cmocka_unit_test(a_log_stays_while_a_sealed_memtable_needs_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
