@@ -106,7 +106,7 @@ tamiz_status flush_memtable(struct op *op, struct tamiz *db, struct mem_ref *m, 
                none = buf_init(&s->alloc);
     struct iter *source = NULL;
     tamiz_status st = TAMIZ_OK;
-    const uint64_t bytes = memtable_bytes(m->memtable);
+    const uint64_t bytes = memtable_bytes(m->memtable), from = env_monotonic_ns(s->env);
     snapshot_list(s, &snapshots);
     TRY(snapshots.failed ? op_fail_memory(op) : TAMIZ_OK);
     source = memtable_iter(op, m->memtable);
@@ -124,6 +124,7 @@ tamiz_status flush_memtable(struct op *op, struct tamiz *db, struct mem_ref *m, 
     counter_add(&op->count->flushes, 1);
     counter_add(&op->count->flush_bytes_in, bytes);
     counter_add(&op->count->flush_bytes_out, written);
+    counter_add(&op->count->background_us, (env_monotonic_ns(s->env) - from) / 1000);
     store_event(s, TAMIZ_EVENT_FLUSH, "memtable of %llu bytes to %llu bytes in level 0",
                 (unsigned long long)bytes, (unsigned long long)written);
     store_drop_logs(op, s, keep_from);
@@ -201,6 +202,7 @@ tamiz_status db_merge(struct op *op, struct tamiz *db, struct version *base, str
     struct iter *source = NULL;
     uint64_t bytes_in = 0;
     tamiz_status st = TAMIZ_OK;
+    const uint64_t from = env_monotonic_ns(s->env);
     const uint64_t run = j->new_run || !j->output_run ? background_next_run(s) : j->output_run;
     if (j->move)
         return move_table(op, db, j, run);
@@ -228,6 +230,7 @@ tamiz_status db_merge(struct op *op, struct tamiz *db, struct version *base, str
     counter_add(&op->count->compactions, 1);
     counter_add(&op->count->compaction_bytes_in, bytes_in);
     counter_add(&op->count->compaction_bytes_out, bytes_out);
+    counter_add(&op->count->background_us, (env_monotonic_ns(s->env) - from) / 1000);
     store_event(s, TAMIZ_EVENT_COMPACTION, "%zu tables, %llu bytes, to %llu bytes in level %u",
                 job_count(j), (unsigned long long)bytes_in, (unsigned long long)bytes_out,
                 j->output_level);

@@ -122,6 +122,8 @@ static void fill_counters(tamiz_stats *out, const struct counters *c)
     out->stall_flush_us = counter_get(&c->stall_flush_us);
     out->stall_level0_us = counter_get(&c->stall_level0_us);
     out->stall_debt_us = counter_get(&c->stall_debt_us);
+    out->background_us = counter_get(&c->background_us);
+    out->filter_build_us = counter_get(&c->filter_build_us);
     out->filter_audits = counter_get(&c->filter_audits);
     out->filter_denials = counter_get(&c->filter_denials);
     tamiz_io_stats *const io[IO_PURPOSES] = {
@@ -239,6 +241,8 @@ static const struct field store_fields[] = {
     WHOLE(prefix_negatives),
     WHOLE(prefix_false_positives),
     WHOLE(prefix_unavailable),
+    WHOLE(background_us),
+    WHOLE(filter_build_us),
 };
 static const struct field io_fields[] = {
     WHOLE(data), WHOLE(index), WHOLE(filter), WHOLE(meta), WHOLE(log), WHOLE(compaction),

@@ -150,6 +150,7 @@ static void compare(struct test_random *random, const struct load *l)
                   wrote / (double)stats.flush_bytes_out, foretold / (double)p.flushed,
                   100 * (foretold / wrote - 1));
     assert_true(foretold > 0.85 * wrote && foretold < 1.15 * wrote);
+    assert_true(stats.filter_build_us > 0 && stats.filter_build_us < stats.background_us);
     test_close(db);
     tamiz_env_memory_free(env);
 }
