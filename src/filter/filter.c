@@ -472,7 +472,7 @@ void filter_info_fill(const struct filter_family *family, const struct filter_pl
     info->fingerprint_bits = 0;
 }
 
-void filter_view_info(const struct filter_view *view, tamiz_filter_info *info)
+void filter_view_header(const struct filter_view *view, tamiz_filter_info *info)
 {
     const bool own = view->family == &filter_custom;
     const struct filter_plan plan = {.keys = view->keys,
@@ -480,6 +480,11 @@ void filter_view_info(const struct filter_view *view, tamiz_filter_info *info)
                                      .expected_fpr = view->expected_fpr,
                                      .custom = own ? view->custom : NULL};
     filter_info_fill(view->family, &plan, info);
+}
+
+void filter_view_info(const struct filter_view *view, tamiz_filter_info *info)
+{
+    filter_view_header(view, info);
     if (view->family && view->family->add)
         info->expected_fpr = view->family->rate(view);
     if (view->family && view->family->describe)
