@@ -81,7 +81,7 @@ static void what_is_written_again_goes_in_a_merge(void **state)
 enum {
     KIB = 1024,
     ENTRY = 121, /* bytes of a key and its value in a table, with its part of index and filter */
-    SHAPES = 24,
+    SHAPES = 12,
 };
 
 static const struct {
