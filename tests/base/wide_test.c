@@ -18,12 +18,12 @@ static bool same(struct wide w, native n)
 static void halves_say_what_the_compilers_type_says(void **state)
 {
     (void)state;
-    struct test_random r = {test_seed()};
+    struct test_random r = test_random_start(1);
     static const uint64_t edges[] = {
         0, 1, UINT32_MAX, UINT64_C(1) << 32, UINT64_MAX, UINT64_MAX - 1};
     for (int i = 0; i < 20000; i++) {
-        const uint64_t a = i < 36 ? edges[i / 6] : test_random_next(&r);
-        const uint64_t b = i < 36 ? edges[i % 6] : test_random_next(&r);
+        const uint64_t a = i < 36 ? edges[i / 6] : test_random_u64(&r);
+        const uint64_t b = i < 36 ? edges[i % 6] : test_random_u64(&r);
         const native both = (native)b << 64 | a;
         const unsigned shift = (unsigned)i % 128;
         assert_true(same(wide_product(a, b), (native)a * b));
