@@ -272,6 +272,7 @@ TAMIZ_API tamiz_status tamiz_keyspace_open(tamiz *db, const char *name,
 
 /*
  * Drops a keyspace with all it has, at once and durably: after a crash it is there whole or gone.
+ * What was written to the store before is durable before it (but for no_log).
  * Calls on its handle are TAMIZ_CLOSED from then on, and a batch that names it as well; the handle
  * stays valid until the store is closed. Open iterators go on over what they began with; the room
  * on the disk comes back when the last of them is closed. Snapshots hold nothing of it. Its running

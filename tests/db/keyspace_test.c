@@ -291,6 +291,24 @@ static void what_the_log_has_of_a_dropped_keyspace_stays_away(void **state)
     tamiz_env_sim_free(w.sim);
 }
 
+/* Who moves data out of a keyspace and drops it must not lose both to a power cut. */
+static void what_was_written_before_a_drop_is_durable_before_it_is(void **state)
+{
+    (void)state;
+    struct world w = world_new(14);
+    tamiz *db = test_open("s", "threads=0", w.env), *a = keyspace(db, "a");
+    test_put(a, "k", "moves");
+    assert_public(tamiz_sync(db), TAMIZ_OK);
+    test_put(db, "k", "moves");
+    assert_public(tamiz_keyspace_drop(db, "a"), TAMIZ_OK);
+    tamiz_env_sim_crash(w.sim, TAMIZ_SIM_DROP, NULL, 0);
+    tamiz *after = test_open("s", "threads=0", w.env);
+    assert_string_equal(test_scan(after, NULL), "k=moves");
+    test_close(after);
+    (void)tamiz_close(db);
+    tamiz_env_sim_free(w.sim);
+}
+
 /* ---- logs ---- */
 
 static void a_keyspace_that_rests_keeps_no_logs(void **state)
@@ -541,6 +559,7 @@ int main(void)
         cmocka_unit_test(a_drop_happens_or_does_not),
         cmocka_unit_test(a_dropped_keyspace_is_closed_and_gives_its_room_back),
         cmocka_unit_test(what_the_log_has_of_a_dropped_keyspace_stays_away),
+        cmocka_unit_test(what_was_written_before_a_drop_is_durable_before_it_is),
         cmocka_unit_test(a_keyspace_that_rests_keeps_no_logs),
         cmocka_unit_test(replay_leaves_out_what_is_in_tables),
         cmocka_unit_test(one_that_stalls_does_not_stop_the_others),

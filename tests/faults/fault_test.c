@@ -63,9 +63,8 @@ static void resume(struct run *r)
         (void)tamiz_step(r->db, 1000, &more);
     }
     CHECK(r, st == TAMIZ_OK, "writing after the fault: %s", tamiz_status_name(st));
-    st = tamiz_flush(r->db);
+    st = run_flush(r, 2);
     CHECK(r, st == TAMIZ_OK, "flushing after the fault: %s", tamiz_status_name(st));
-    run_all_in_tables(r);
     tamiz_env_sim_clock_advance(r->sim, 10000000);
     st = tamiz_compact(r->db, NULL, 0, NULL, 0);
     CHECK(r, st == TAMIZ_OK, "compacting after the fault: %s", tamiz_status_name(st));

@@ -43,12 +43,16 @@ enum { LIES = sizeof lies / sizeof *lies };
 /* Each key on its own: right, or an error. */
 static void look(struct run *r)
 {
+    tamiz *side = NULL;
+    if (r->db && run_side(r, r->db, false, &side) < 0)
+        return; /* an error */
     for (int i = 0; r->db && i < KEYS; i++) {
         char key[16];
         void *value = NULL;
         size_t size = 0;
         const size_t n = key_text(i, key);
-        const tamiz_status st = tamiz_get(r->db, key, n, &value, &size, NULL);
+        tamiz *in = is_side(i) ? side : r->db;
+        const tamiz_status st = in ? tamiz_get(in, key, n, &value, &size, NULL) : TAMIZ_NOT_FOUND;
         const int got = st == TAMIZ_OK ? group_of(value, size) : ABSENT;
         tamiz_free(value);
         CHECK(r, st < 0 || got == r->h.states[i],

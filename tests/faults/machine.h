@@ -12,6 +12,10 @@
  *     - groups written with no_log are there up to some point and missing from there on: what was
  *       flushed has them, and no log does.
  *
+ * Keys from SIDE on live in a second keyspace, under names that the default one has as well; it is
+ * made when it is first written to, and dropped now and then, which is a group like any other. The
+ * rules are those of one store: a batch over both is one group, and the prefix is of both.
+ *
  * A value begins with the number of its group, so that a value read back says who wrote it, and its
  * other bytes and its size follow from that number, so that any damage shows.
  *
@@ -30,13 +34,17 @@
 #include "tamiz/tamiz.h"
 
 enum { EVERY_NO_LOG = INT_MAX };
+enum { SIDE = 29 }; /* keys from here on are the second keyspace's */
 enum { KEYS = 40, GROUPS_MAX = 4096, BATCH_MAX = 6, VALUE_MAX = 1600, ABSENT = -1, DAMAGED = -2 };
 
 enum outcome { UNDER_WAY, ACKNOWLEDGED, FAILED };
 
+enum change_kind { DELETE, PUT, DELETE_RANGE, DROP };
+
 struct change {
     uint8_t key;
-    bool is_put;
+    uint8_t to; /* of DELETE_RANGE: the key of the same keyspace that is the first to stay */
+    enum change_kind kind;
 };
 
 struct group {
@@ -56,9 +64,20 @@ struct history {
 
 /* ---- keys and values */
 
+static inline bool is_side(int key)
+{
+    return key >= SIDE;
+}
+
+/* Its place in the order of keys. */
+static inline int key_rank(int key)
+{
+    return (is_side(key) ? key - SIDE : key) * 7919 % 997;
+}
+
 static inline size_t key_text(int key, char out[16])
 {
-    return (size_t)snprintf(out, 16, "key%04d", key * 7919 % 997);
+    return (size_t)snprintf(out, 16, "key%04d", key_rank(key));
 }
 
 static inline size_t value_size_of(int group)
@@ -102,6 +121,19 @@ static inline void history_init(struct history *h)
     states_empty(h->states);
 }
 
+static inline bool change_covers(const struct change *c, int key)
+{
+    switch (c->kind) {
+    case DELETE:
+    case PUT: return key == c->key;
+    case DELETE_RANGE:
+        return is_side(key) == is_side(c->key) && key_rank(key) >= key_rank(c->key) &&
+               key_rank(key) < key_rank(c->to);
+    case DROP: return is_side(key);
+    }
+    return false;
+}
+
 /* Groups of no_log from `cut` on are not there. */
 static inline void group_apply(const struct history *h, int group, int cut, int states[KEYS])
 {
@@ -109,7 +141,9 @@ static inline void group_apply(const struct history *h, int group, int cut, int 
     if (g->no_log && group >= cut)
         return;
     for (int i = 0; i < g->count; i++)
-        states[g->changes[i].key] = g->changes[i].is_put ? group : ABSENT;
+        for (int key = 0; key < KEYS; key++)
+            if (change_covers(&g->changes[i], key))
+                states[key] = g->changes[i].kind == PUT ? group : ABSENT;
 }
 
 static inline struct group *history_begin(struct history *h)
@@ -255,6 +289,8 @@ static inline bool history_rebase(struct history *h, int least, const int got[KE
 
 /* ---- a run */
 
+#define SIDE_NAME "side"
+
 struct run {
     uint64_t seed;
     const char *options;
@@ -277,7 +313,7 @@ static inline void run_event(void *ctx, tamiz_event_kind kind, const char *text)
     print_message("  event %d: %s\n", (int)kind, text);
 }
 
-static inline tamiz_status run_open_on(const struct run *r, tamiz_env_sim *sim, tamiz **db)
+static inline tamiz_options run_options(const struct run *r, tamiz_env_sim *sim)
 {
     tamiz_options o = TAMIZ_OPTIONS_INIT;
     assert_int_equal(tamiz_options_set(&o, r->options), TAMIZ_OK);
@@ -286,7 +322,21 @@ static inline tamiz_status run_open_on(const struct run *r, tamiz_env_sim *sim, 
         o.log.event = run_event;
     if (r->allocator)
         o.allocator = r->allocator->hook;
+    return o;
+}
+
+static inline tamiz_status run_open_on(const struct run *r, tamiz_env_sim *sim, tamiz **db)
+{
+    const tamiz_options o = run_options(r, sim);
     return tamiz_open("store", &o, db);
+}
+
+/* The second keyspace of a store. To be read: TAMIZ_NOT_FOUND where it is not there. */
+static inline tamiz_status run_side(const struct run *r, tamiz *db, bool create, tamiz **side)
+{
+    tamiz_options o = run_options(r, r->sim);
+    o.create_if_missing = create;
+    return tamiz_keyspace_open(db, SIDE_NAME, &o, side);
 }
 
 #define CHECK(r_, condition_, ...)                                                                 \
@@ -303,45 +353,114 @@ static inline uint64_t below(struct run *r, uint64_t n)
     return test_random_below(&r->random, n);
 }
 
-static inline tamiz_status run_write(struct run *r, int count, bool sync)
+/* A random change; the same numbers are drawn whatever it becomes. */
+static inline struct change run_change(struct run *r)
 {
-    struct history *h = &r->h;
-    char key[16], value[VALUE_MAX];
+    const int key = (int)below(r, KEYS), first = is_side(key) ? SIDE : 0;
+    const int other = first + (int)below(r, is_side(key) ? KEYS - SIDE : SIDE);
+    const uint64_t what = below(r, 24);
+    const bool swapped = key_rank(key) > key_rank(other);
+    if (what < 2 && key != other)
+        return (struct change){(uint8_t)(swapped ? other : key), (uint8_t)(swapped ? key : other),
+                               DELETE_RANGE};
+    return (struct change){.key = (uint8_t)key, .kind = what < 7 ? DELETE : PUT};
+}
+
+static inline tamiz_status batch_change(tamiz_batch *batch, tamiz *side, const struct change *c,
+                                        const char *value, size_t size)
+{
+    char key[16], to[16];
+    const size_t n = key_text(c->key, key), m = key_text(c->to, to);
+    tamiz *in = is_side(c->key) ? side : NULL;
+    if (c->kind == PUT)
+        return tamiz_batch_put(batch, in, key, n, value, size);
+    if (c->kind == DELETE_RANGE)
+        return tamiz_batch_delete_range(batch, in, key, n, to, m);
+    return tamiz_batch_delete(batch, in, key, n);
+}
+
+static inline tamiz_status write_change(tamiz *in, const struct change *c, const char *value,
+                                        size_t size, const tamiz_write_options *w)
+{
+    char key[16], to[16];
+    const size_t n = key_text(c->key, key), m = key_text(c->to, to);
+    if (c->kind == PUT)
+        return tamiz_put(in, key, n, value, size, w);
+    if (c->kind == DELETE_RANGE)
+        return tamiz_delete_range(in, key, n, to, m, w);
+    return tamiz_delete(in, key, n, w);
+}
+
+/* Writes a group that has its changes: alone, or as a batch. */
+static inline tamiz_status run_write_group(struct run *r, struct group *g, bool sync)
+{
+    char value[VALUE_MAX];
+    const size_t size = value_of(r->h.count - 1, value);
     tamiz_write_options w = TAMIZ_WRITE_OPTIONS_INIT;
-    struct group *g = history_begin(h);
-    const size_t size = value_of(h->count - 1, value);
-    tamiz_batch *batch = count > 1 ? tamiz_batch_new() : NULL;
+    tamiz *side = NULL;
     tamiz_status st = TAMIZ_OK;
     w.sync = sync;
-    w.no_log = g->no_log = below(r, 10) == 0 && !sync;
+    w.no_log = g->no_log;
+    for (int i = 0; i < g->count && !side && st == TAMIZ_OK; i++)
+        if (is_side(g->changes[i].key))
+            st = run_side(r, r->db, true, &side);
+    if (st == TAMIZ_OK && g->count == 1) {
+        st = write_change(side ? side : r->db, g->changes, value, size, &w);
+    } else if (st == TAMIZ_OK) {
+        tamiz_batch *batch = tamiz_batch_new();
+        for (int i = 0; i < g->count && st == TAMIZ_OK; i++)
+            st = batch_change(batch, side, &g->changes[i], value, size);
+        if (st == TAMIZ_OK)
+            st = tamiz_write(r->db, batch, &w);
+        tamiz_batch_free(batch);
+    }
+    history_end(&r->h, st == TAMIZ_OK, sync);
+    return st;
+}
+
+/* What is not logged is the default keyspace's alone: a flush of one keyspace would make a part of
+ * the group durable. */
+static inline tamiz_status run_write(struct run *r, int count, bool sync)
+{
+    struct group *g = history_begin(&r->h);
+    g->no_log = below(r, 10) == 0 && !sync;
     g->count = count;
     for (int i = 0; i < count; i++) {
-        g->changes[i] = (struct change){(uint8_t)below(r, KEYS), below(r, 4) != 0};
-        const size_t n = key_text(g->changes[i].key, key);
-        const bool is_put = g->changes[i].is_put;
-        if (batch)
-            st = is_put ? tamiz_batch_put(batch, NULL, key, n, value, size)
-                        : tamiz_batch_delete(batch, NULL, key, n);
-        else
-            st = is_put ? tamiz_put(r->db, key, n, value, size, &w)
-                        : tamiz_delete(r->db, key, n, &w);
+        g->changes[i] = run_change(r);
+        g->no_log &= !is_side(g->changes[i].key);
     }
-    if (batch)
-        st = tamiz_write(r->db, batch, &w);
-    tamiz_batch_free(batch);
-    history_end(h, st == TAMIZ_OK, sync);
+    return run_write_group(r, g, sync);
+}
+
+/* Durable at once, with all that was before it. */
+static inline tamiz_status run_drop(struct run *r)
+{
+    tamiz *side;
+    const tamiz_status there = run_side(r, r->db, true, &side);
+    if (there != TAMIZ_OK)
+        return there;
+    struct group *g = history_begin(&r->h);
+    g->count = 1;
+    g->changes[0] = (struct change){.key = SIDE, .kind = DROP};
+    const tamiz_status st = tamiz_keyspace_drop(r->db, SIDE_NAME);
+    history_end(&r->h, st == TAMIZ_OK, true);
     return st;
 }
 
 /* What the store says of every key, by get; DAMAGED where it says something impossible. */
 static inline tamiz_status run_look(const struct run *r, tamiz *db, int got[KEYS])
 {
-    for (int i = 0; i < KEYS; i++) {
+    tamiz *side = NULL;
+    const tamiz_status there = run_side(r, db, false, &side);
+    if (there < 0)
+        return there;
+    states_empty(got);
+    for (int i = 0; i < (side ? KEYS : SIDE); i++) {
         char key[16];
         void *value = NULL;
         size_t size = 0;
         const size_t n = key_text(i, key);
-        const tamiz_status st = tamiz_get(db, key, n, &value, &size, NULL);
+        const tamiz_status st = tamiz_get(is_side(i) ? side : db, key, n, &value, &size, NULL);
         if (st < 0)
             return st;
         got[i] = st == TAMIZ_OK ? group_of(value, size) : ABSENT;
@@ -351,30 +470,31 @@ static inline tamiz_status run_look(const struct run *r, tamiz *db, int got[KEYS
     return TAMIZ_OK;
 }
 
-static inline int key_index(const void *key, size_t size)
+/* Among those of one keyspace, which begin at `first`. */
+static inline int key_index(const void *key, size_t size, int first)
 {
     char text[16];
-    for (int i = 0; i < KEYS; i++)
+    for (int i = first; i < (first == SIDE ? KEYS : SIDE); i++)
         if (key_text(i, text) == size && memcmp(text, key, size) == 0)
             return i;
     return -1;
 }
 
-/* The same by a scan, one way. */
-static inline tamiz_status run_scan(const struct run *r, tamiz *db, bool backwards, int got[KEYS])
+/* The same by a scan of one keyspace, one way. */
+static inline tamiz_status run_scan_one(const struct run *r, tamiz *db, bool backwards, int first,
+                                        int got[KEYS])
 {
     tamiz_iter *it = NULL;
     tamiz_status st = tamiz_iter_open(db, NULL, &it);
     if (st != TAMIZ_OK)
         return st;
-    states_empty(got);
     for (backwards ? tamiz_iter_seek_last(it) : tamiz_iter_seek_first(it); tamiz_iter_valid(it);
          backwards ? tamiz_iter_prev(it) : tamiz_iter_next(it)) {
         size_t ks, vs;
         const void *k = tamiz_iter_key(it, &ks), *v = tamiz_iter_value(it, &vs);
         if (ks == 1 && memcmp(k, "~", 1) == 0)
             continue; /* run_recover wrote it */
-        const int i = key_index(k, ks);
+        const int i = key_index(k, ks, first);
         CHECK(r, i >= 0, "a scan shows a key that nobody wrote");
         CHECK(r, got[i] == ABSENT, "a scan shows a key twice");
         got[i] = group_of(v, vs);
@@ -382,6 +502,18 @@ static inline tamiz_status run_scan(const struct run *r, tamiz *db, bool backwar
     }
     st = tamiz_iter_status(it);
     tamiz_iter_close(it);
+    return st;
+}
+
+static inline tamiz_status run_scan(const struct run *r, tamiz *db, bool backwards, int got[KEYS])
+{
+    tamiz *side = NULL;
+    tamiz_status st = run_side(r, db, false, &side);
+    states_empty(got);
+    if (st >= 0)
+        st = run_scan_one(r, db, backwards, 0, got);
+    if (st == TAMIZ_OK && side)
+        st = run_scan_one(r, side, backwards, SIDE, got);
     return st;
 }
 
@@ -447,16 +579,20 @@ static inline tamiz_status run_reopen(struct run *r)
 static inline tamiz_status run_maintain(struct run *r, uint64_t kind)
 {
     char from[16], to[16];
-    const int a = (int)below(r, KEYS), b = (int)below(r, KEYS);
+    const int a = (int)below(r, SIDE), b = (int)below(r, SIDE);
     const unsigned level = (unsigned)below(r, 4);
     const size_t index = below(r, 3), n = key_text(a, from), m = key_text(b, to);
-    tamiz_status st;
+    const bool of_side = below(r, 3) == 0;
+    tamiz *in = r->db;
+    tamiz_status st = of_side ? run_side(r, r->db, true, &in) : TAMIZ_OK;
+    if (st != TAMIZ_OK)
+        return st;
     if (kind < 2)
-        return tamiz_compact(r->db, NULL, 0, NULL, 0);
+        return tamiz_compact(in, NULL, 0, NULL, 0);
     if (kind < 4)
-        return strcmp(from, to) < 0 ? tamiz_compact(r->db, from, n, to, m)
-                                    : tamiz_compact(r->db, from, n, NULL, 0);
-    st = tamiz_compact_table(r->db, level, index);
+        return strcmp(from, to) < 0 ? tamiz_compact(in, from, n, to, m)
+                                    : tamiz_compact(in, from, n, NULL, 0);
+    st = tamiz_compact_table(in, level, index);
     return st == TAMIZ_NOT_FOUND ? TAMIZ_OK : st;
 }
 
@@ -468,10 +604,12 @@ static inline tamiz_status run_ingest(struct run *r)
     const char *const paths[] = {path};
     int order[BATCH_MAX];
     const int count = 1 + (int)below(r, BATCH_MAX);
+    const int first = below(r, 3) == 0 ? SIDE : 0, keys = first ? KEYS - SIDE : SIDE;
     struct group *g = history_begin(h);
     const size_t size = value_of(h->count - 1, value);
     for (int i = 0; i < count; i++) {
-        g->changes[i] = (struct change){(uint8_t)((i * 7 + h->count) % KEYS), below(r, 4) != 0};
+        g->changes[i] = (struct change){.key = (uint8_t)(first + (i * 7 + h->count) % keys),
+                                        .kind = below(r, 4) != 0 ? PUT : DELETE};
         (void)key_text(g->changes[i].key, text[i]);
         int at = i;
         for (; at > 0 && strcmp(text[order[at - 1]], text[i]) > 0; at--)
@@ -488,7 +626,7 @@ static inline tamiz_status run_ingest(struct run *r)
     tamiz_status st = tamiz_table_writer_open(path, &o, &w);
     for (int i = 0; st == TAMIZ_OK && i < count; i++) {
         const struct change *c = &g->changes[order[i]];
-        st = c->is_put
+        st = c->kind == PUT
                  ? tamiz_table_writer_put(w, text[order[i]], strlen(text[order[i]]), value, size)
                  : tamiz_table_writer_delete(w, text[order[i]], strlen(text[order[i]]));
     }
@@ -496,8 +634,11 @@ static inline tamiz_status run_ingest(struct run *r)
         st = tamiz_table_writer_finish(w, NULL, NULL);
     else
         tamiz_table_writer_abandon(w);
+    tamiz *in = r->db;
+    if (st == TAMIZ_OK && first)
+        st = run_side(r, r->db, true, &in);
     if (st == TAMIZ_OK)
-        st = tamiz_ingest(r->db, paths, 1);
+        st = tamiz_ingest(in, paths, 1);
     history_end(h, st == TAMIZ_OK, true);
     return st;
 }
@@ -520,9 +661,28 @@ static inline tamiz_status run_checkpoint(struct run *r)
     st = tamiz_open(path, &o, &copy);
     if (st == TAMIZ_OK)
         st = run_look(r, copy, got);
-    CHECK(r, st != TAMIZ_OK || states_equal(got, r->h.states), "%s says something else", path);
+    if (st == TAMIZ_OK && r->lies)
+        r->h.durable = r->h.flushed = 0; /* the end of the log that was copied may be lost */
+    CHECK(r,
+          st != TAMIZ_OK || states_equal(got, r->h.states) ||
+              (r->lies && history_allows(&r->h, 0, got)),
+          "%s says something else", path);
     const tamiz_status closed = tamiz_close(copy);
     return st == TAMIZ_OK ? closed : st;
+}
+
+/* Of both, and then all is in tables; or of one, which says little of the other. */
+static inline tamiz_status run_flush(struct run *r, uint64_t which)
+{
+    tamiz *side = NULL;
+    tamiz_status st = run_side(r, r->db, false, &side);
+    if (st >= 0)
+        st = which == 0 && side ? TAMIZ_OK : tamiz_flush(r->db);
+    if (st == TAMIZ_OK && side && which != 1)
+        st = tamiz_flush(side);
+    if (st == TAMIZ_OK && which > 1)
+        run_all_in_tables(r);
+    return st;
 }
 
 /* One step of the workload. The random numbers used do not depend on what succeeds. */
@@ -530,31 +690,29 @@ static inline tamiz_status run_step(struct run *r)
 {
     const uint64_t what = below(r, 100), small = below(r, 6);
     const bool sync = below(r, 4) == 0;
-    tamiz_status st;
-    if (what < 66)
+    if (what < 64)
         return run_write(r, 1, sync);
+    if (what < 66)
+        return run_drop(r);
     if (what < 78)
         return run_write(r, 2 + (int)(small % 5), sync);
     if (what < 85)
-        st = tamiz_flush(r->db);
-    else if (what < 87) {
-        st = tamiz_sync(r->db);
+        return run_flush(r, small);
+    if (what < 87) {
+        const tamiz_status st = tamiz_sync(r->db);
         if (st == TAMIZ_OK)
             r->h.durable = r->h.count;
         return st;
-    } else if (what < 94)
+    }
+    if (what < 94)
         return run_maintain(r, small);
-    else if (what < 96)
+    if (what < 96)
         return run_reopen(r);
-    else if (what < 98)
+    if (what < 98)
         return run_ingest(r);
-    else if (what < 99)
+    if (what < 99)
         return run_checkpoint(r);
-    else
-        return run_check_live(r);
-    if (st == TAMIZ_OK)
-        run_all_in_tables(r);
-    return st;
+    return run_check_live(r);
 }
 
 #define RUN_OPTIONS                                                                                \

@@ -40,7 +40,7 @@ static bool trial(uint64_t seed, bool sticky, uint64_t nth)
         st = run_write(r, 1, false);
         CHECK(r, st == TAMIZ_OK || st == TAMIZ_READ_ONLY, "writing with memory again: %s",
               tamiz_status_name(st));
-        st = tamiz_flush(r->db);
+        st = run_flush(r, 2);
         CHECK(r, st == TAMIZ_OK || st == TAMIZ_READ_ONLY, "flushing with memory again: %s",
               tamiz_status_name(st));
         st = tamiz_close(r->db);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * Small workloads, all of them: every sequence of at most three operations out of twelve, each with
- * a crash before every call that follows a change of the disk, in every mode. What a random
+ * Small workloads, all of them: every sequence of at most three operations out of sixteen, each
+ * with a crash before every call that follows a change of the disk, in every mode. What a random
  * workload meets seldom, a short sequence meets at once.
  *
- *     small_test                     the short form: one sequence in seven
+ *     small_test                     the short form: one sequence in 23
  *     small_test A B C               one sequence; C or B and C may be -1
- *     TAMIZ_LONG=1                   all 12 + 144 + 1728
+ *     TAMIZ_LONG=1                   all 16 + 256 + 4096
  */
 #include "faults/machine.h"
 
 enum operation {
-    PUT,
+    PUT_ONE,
     PUT_SYNCED,
-    DELETE,
+    DELETE_ONE,
     BATCH,
     BATCH_SYNCED,
     PUT_LARGE,
@@ -23,6 +23,10 @@ enum operation {
     COMPACT_TABLE,
     REOPEN,
     PUT_OTHER,
+    PUT_SIDE,
+    BATCH_ACROSS,
+    DELETE_BETWEEN,
+    DROP_SIDE,
     OPERATIONS
 };
 
@@ -32,28 +36,12 @@ struct watch {
     uint64_t crashes;
 };
 
-static tamiz_status write_keys(struct run *r, const int *keys, const bool *puts, int count,
-                               bool sync)
+static tamiz_status write_changes(struct run *r, const struct change *changes, int count, bool sync)
 {
-    char key[16], value[VALUE_MAX];
-    tamiz_write_options w = TAMIZ_WRITE_OPTIONS_INIT;
-    tamiz_batch *batch = tamiz_batch_new();
     struct group *g = history_begin(&r->h);
-    const size_t size = value_of(r->h.count - 1, value);
-    w.sync = sync;
     g->count = count;
-    for (int i = 0; i < count; i++) {
-        g->changes[i] = (struct change){(uint8_t)keys[i], puts[i]};
-        const size_t n = key_text(keys[i], key);
-        if (puts[i])
-            (void)tamiz_batch_put(batch, NULL, key, n, value, size);
-        else
-            (void)tamiz_batch_delete(batch, NULL, key, n);
-    }
-    const tamiz_status st = tamiz_write(r->db, batch, &w);
-    tamiz_batch_free(batch);
-    history_end(&r->h, st == TAMIZ_OK, sync);
-    return st;
+    memcpy(g->changes, changes, (size_t)count * sizeof *changes);
+    return run_write_group(r, g, sync);
 }
 
 /* A hundred keys' worth at once, so that a memtable of 16 KiB is over. */
@@ -61,24 +49,44 @@ static tamiz_status fill(struct run *r)
 {
     tamiz_status st = TAMIZ_OK;
     for (int i = 0; st == TAMIZ_OK && i < 30; i++)
-        st = write_keys(r, (int[]){3 + i}, (bool[]){true}, 1, false);
+        st =
+            write_changes(r, &(struct change){.key = (uint8_t)(3 + i % 26), .kind = PUT}, 1, false);
     return st;
 }
+
+static tamiz_status compact_both(struct run *r)
+{
+    tamiz *side = NULL;
+    tamiz_status st = run_side(r, r->db, false, &side);
+    if (st >= 0)
+        st = tamiz_compact(r->db, NULL, 0, NULL, 0);
+    return st == TAMIZ_OK && side ? tamiz_compact(side, NULL, 0, NULL, 0) : st;
+}
+
+static const struct change put_1 = {.key = 1, .kind = PUT}, delete_1 = {.key = 1},
+                           put_2 = {.key = 2, .kind = PUT}, delete_2 = {.key = 2},
+                           put_side = {.key = SIDE + 1, .kind = PUT},
+                           between = {.key = 2, .to = 18, .kind = DELETE_RANGE}; /* 2, 19 and 1 */
 
 static tamiz_status operate(struct run *r, int operation)
 {
     tamiz_status st = TAMIZ_OK;
     switch ((enum operation)operation) {
-    case PUT: return write_keys(r, (int[]){1}, (bool[]){true}, 1, false);
-    case PUT_SYNCED: return write_keys(r, (int[]){1}, (bool[]){true}, 1, true);
-    case DELETE: return write_keys(r, (int[]){1}, (bool[]){false}, 1, false);
-    case BATCH: return write_keys(r, (int[]){1, 2, 1}, (bool[]){true, true, false}, 3, false);
-    case BATCH_SYNCED: return write_keys(r, (int[]){2, 1}, (bool[]){false, true}, 2, true);
+    case PUT_ONE: return write_changes(r, &put_1, 1, false);
+    case PUT_SYNCED: return write_changes(r, &put_1, 1, true);
+    case DELETE_ONE: return write_changes(r, &delete_1, 1, false);
+    case BATCH: return write_changes(r, (struct change[]){put_1, put_2, delete_1}, 3, false);
+    case BATCH_SYNCED: return write_changes(r, (struct change[]){delete_2, put_1}, 2, true);
+    case PUT_SIDE: return write_changes(r, &put_side, 1, false);
+    case BATCH_ACROSS:
+        return write_changes(r, (struct change[]){put_1, put_side, delete_2}, 3, false);
+    case DELETE_BETWEEN: return write_changes(r, &between, 1, false);
+    case DROP_SIDE: return run_drop(r);
     case PUT_LARGE: return fill(r);
-    case PUT_OTHER: return write_keys(r, (int[]){2}, (bool[]){true}, 1, false);
-    case FLUSH: st = tamiz_flush(r->db); break;
+    case PUT_OTHER: return write_changes(r, &put_2, 1, false);
+    case FLUSH: return run_flush(r, 2);
     case SYNC: st = tamiz_sync(r->db); break;
-    case COMPACT: st = tamiz_compact(r->db, NULL, 0, NULL, 0); break;
+    case COMPACT: st = compact_both(r); break;
     case COMPACT_TABLE:
         st = tamiz_compact_table(r->db, 0, 0);
         return st == TAMIZ_NOT_FOUND ? TAMIZ_OK : st;
@@ -135,7 +143,7 @@ static void every_short_sequence_survives_every_crash(void **state)
 {
     (void)state;
     enum { ALL = OPERATIONS * OPERATIONS * OPERATIONS };
-    const int stride = long_form() ? 1 : 7;
+    const int stride = long_form() ? 1 : 23;
     uint64_t crashes = 0, sequences = 0;
     for (int length = 1; length <= 3; length++) {
         const int all = length == 1 ? OPERATIONS : length == 2 ? OPERATIONS * OPERATIONS : ALL;
