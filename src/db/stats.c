@@ -12,11 +12,12 @@
 #include "db/trust.h"
 #include "db/view.h"
 
-/* All counters of the store: slots, closed iterators and ended jobs, open iterators. */
+/* All counters of the store: slots, views, closed iterators and ended jobs, open iterators. */
 static void sum_counters(struct store *s, struct counters *sum)
 {
     memset(sum, 0, sizeof *sum);
     epoch_counters(&s->epoch, sum);
+    views_sum(s, sum);
     mutex_lock(&s->mutex);
     counters_sum(sum, &s->ended);
     for (const struct tamiz_iter *it = s->iters; it; it = it->following)

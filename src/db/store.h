@@ -9,6 +9,7 @@
  *     install_mutex   one change of the tree at a time: manifest, version, view
  *     log_mutex       the logs: appended, synced, switched, removed
  *     mutex           everything short: queue of writers, view pointers, jobs, snapshots, iterators
+    views_mutex     what was counted with views
  *
  * No I/O happens under `mutex`. Readers take none of them.
  */
@@ -91,6 +92,11 @@ struct store {
     struct mutex log_mutex;
     struct store_log *logs; /* oldest first */
     size_t log_count, log_capacity;
+
+    /* views_mutex */
+    struct mutex views_mutex;
+    struct view *newest_view;
+    struct counters seen_off; /* counted with views that are gone */
 
     /* mutex */
     struct mutex mutex;

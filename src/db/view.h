@@ -10,6 +10,7 @@
 #ifndef TAMIZ_DB_VIEW_H
 #define TAMIZ_DB_VIEW_H
 
+#include "db/misses.h"
 #include "db/store.h"
 #include "mem/memtable.h"
 
@@ -21,7 +22,9 @@ struct mem_ref {
 };
 
 struct view {
+    struct misses misses;
     struct retired retired;
+    struct view *older, *newer; /* of the store's filled views; guarded by store->views_mutex */
     _Atomic uint32_t refs;
     struct store *store;
     struct version *version;
@@ -49,6 +52,10 @@ void view_unref(struct view *v);
 
 /* Puts `next` (whose reference passes over) in the place of the current view. store->mutex held. */
 void view_publish(struct tamiz *db, struct view *next);
+
+/* Adds to `sum` what was counted with the store's views, those that are gone as well. Any thread.
+ */
+void views_sum(struct store *s, struct counters *sum);
 
 /* The current view with a reference, and the sequence up to which it is complete. Inside an epoch.
  */

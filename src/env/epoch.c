@@ -39,6 +39,8 @@ tamiz_status epoch_init(struct op *op, struct epoch *e, const struct alloc *allo
         return op_fail_memory(op);
     }
     memset(e->slots, 0, size);
+    for (uint32_t i = 0; i < EPOCH_SLOTS; i++)
+        e->slots[i].seat = i;
     return TAMIZ_OK;
 }
 
