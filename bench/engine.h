@@ -40,7 +40,8 @@ struct engine_options {
 struct engine_counts {
     uint64_t device_reads; /* of data, as the engine counts them */
     uint64_t device_read_bytes;
-    bool known; /* false: this engine does not count */
+    uint64_t memory_bytes; /* that it says it holds: cache, tables, memtables; 0: it does not say */
+    bool known;            /* false: this engine does not count reads */
 };
 
 struct engine {
@@ -63,6 +64,8 @@ struct engine {
                      void *const buffers[], size_t capacity, size_t sizes[]);
 
     void *(*iter_open)(void *session); /* NULL: failed */
+    /* Over the keys that begin so, `prefix` outliving it. NULL: the engine has none, and seeks. */
+    void *(*prefix_open)(void *session, const void *prefix, size_t size);
     void (*iter_seek)(void *iter, const void *key, size_t key_size);
     void (*iter_seek_first)(void *iter);
     void (*iter_seek_last)(void *iter);

@@ -106,6 +106,17 @@ static void *iter_open(void *session)
     return iter;
 }
 
+static void *prefix_open(void *session, const void *prefix, size_t size)
+{
+    tamiz_read_options options = TAMIZ_READ_OPTIONS_INIT;
+    tamiz_iter *iter;
+    options.prefix = prefix;
+    options.prefix_size = size;
+    if (tamiz_iter_open(session, &options, &iter) != TAMIZ_OK)
+        (void)engine_fail("iterator", tamiz_error_detail());
+    return iter;
+}
+
 static void iter_seek(void *iter, const void *key, size_t key_size)
 {
     tamiz_iter_seek(iter, key, key_size);
@@ -167,6 +178,7 @@ static void counts(void *store, struct engine_counts *c)
     c->known = tamiz_stats_get(store, &stats) == TAMIZ_OK;
     c->device_reads = stats.total.device_reads;
     c->device_read_bytes = stats.total.device_read_bytes;
+    c->memory_bytes = stats.cache_bytes + stats.table_memory_bytes + stats.memtable_bytes;
 }
 
 static char *describe(void *store)
@@ -205,6 +217,7 @@ const struct engine engine_tamiz = {
     .get = get,
     .multi_get = multi_get,
     .iter_open = iter_open,
+    .prefix_open = prefix_open,
     .iter_seek = iter_seek,
     .iter_seek_first = iter_seek_first,
     .iter_seek_last = iter_seek_last,

@@ -20,7 +20,17 @@
 
 enum { CHUNK = 512, BATCH_MAX = 256, SCAN_TIMED = 64, WRITE_BYTES_MAX = 1 << 20 };
 
-enum action { DO_PUT, DO_PUT_SYNC, DO_DELETE, DO_GET, DO_GET_ABSENT, DO_SCAN, DO_MODIFY };
+enum action {
+    DO_PUT,
+    DO_PUT_SYNC,
+    DO_DELETE,
+    DO_GET,
+    DO_GET_ABSENT,
+    DO_SCAN,
+    DO_PREFIX,
+    DO_PREFIX_ABSENT,
+    DO_MODIFY
+};
 
 struct request {
     enum action action;
@@ -90,7 +100,7 @@ static void request_key(struct request *q, enum action action, uint64_t index)
 {
     q->action = action;
     q->index = index;
-    key_write(2 * index + (action == DO_GET_ABSENT), q->key);
+    key_write(2 * index + (action == DO_GET_ABSENT || action == DO_PREFIX_ABSENT), q->key);
 }
 
 static uint64_t any_index(struct thread *t)
@@ -147,6 +157,19 @@ static void make_seekrandom(struct thread *t, uint64_t i, struct request *q)
     (void)i;
     request_key(q, DO_SCAN, any_index(t));
     q->length = t->round->parameter ? t->round->parameter : t->bench->settings.seek_nexts;
+}
+
+/* The prefix is the whole key: one entry has it, or none. */
+static void make_prefixrandom(struct thread *t, uint64_t i, struct request *q)
+{
+    (void)i;
+    request_key(q, DO_PREFIX, any_index(t));
+}
+
+static void make_prefixmissing(struct thread *t, uint64_t i, struct request *q)
+{
+    (void)i;
+    request_key(q, DO_PREFIX_ABSENT, any_index(t));
 }
 
 static void make_ycsb(struct thread *t, struct request *q, unsigned reads, enum action other)
@@ -317,6 +340,31 @@ static int do_scan(struct thread *t, const struct request *q)
     return result;
 }
 
+static int do_prefix(struct thread *t, const struct request *q)
+{
+    const struct engine *e = t->bench->engine;
+    uint8_t last[KEY_SIZE];
+    size_t size;
+    int result = 0;
+    t->iter =
+        e->prefix_open ? e->prefix_open(t->session, q->key, KEY_SIZE) : e->iter_open(t->session);
+    if (!t->iter)
+        return fail(t, "no iterator", q->index);
+    e->iter_seek(t->iter, q->key, KEY_SIZE);
+    const bool found =
+        e->iter_valid(t->iter) && memcmp(e->iter_key(t->iter, &size), q->key, KEY_SIZE) == 0;
+    if (found && q->action == DO_PREFIX_ABSENT)
+        result = fail(t, "a prefix that no key has is found", q->index);
+    else if (!found && q->action == DO_PREFIX && !t->bench->deleted)
+        result = fail(t, "a prefix that a key has is not found", q->index);
+    else if (found)
+        result = take_entry(t, last, 1, true);
+    e->iter_close(t->iter);
+    t->iter = NULL;
+    t->found += found;
+    return result;
+}
+
 static int do_request(struct thread *t, size_t i)
 {
     const struct request *q = &t->requests[i];
@@ -328,6 +376,8 @@ static int do_request(struct thread *t, size_t i)
     case DO_GET:
     case DO_GET_ABSENT: return do_get(t, q);
     case DO_SCAN: return do_scan(t, q);
+    case DO_PREFIX:
+    case DO_PREFIX_ABSENT: return do_prefix(t, q);
     case DO_MODIFY: return do_modify(t, q, value);
     case DO_DELETE: break;
     }
@@ -589,6 +639,9 @@ static const struct workload workloads[] = {
      .multi = true},
     {"seekrandom", "seek a key and read it and what follows, :N entries", .make = make_seekrandom,
      .divisor = 4},
+    {"prefixrandom", "scan a prefix that one key has", .make = make_prefixrandom, .divisor = 4},
+    {"prefixmissing", "scan a prefix that no key has, between two that are there",
+     .make = make_prefixmissing, .divisor = 4},
     {"readseq", "read everything in order", .special = run_readseq, .own_clock = true},
     {"readreverse", "read everything backwards", .special = run_readreverse, .own_clock = true},
     {"readwhilewriting", "readrandom beside one thread that overwrites", .make = make_readrandom},
@@ -712,6 +765,7 @@ static int round_measure(struct round *round, struct thread *threads, unsigned c
     }
     o->cpu_us = o->thread_cpu_us + (double)background_ns / 1e3;
     o->counts.known = after.known;
+    o->counts.memory_bytes = after.memory_bytes;
     o->counts.device_reads = since(after.device_reads, before.device_reads);
     o->counts.device_read_bytes = since(after.device_read_bytes, before.device_read_bytes);
     o->kernel_known = io_after.known;

@@ -136,11 +136,11 @@ static tamiz_status blocks_dump(struct dump *d, struct table_parts *t)
 
 /* ---- the other parts ---- */
 
-static void filter_line(struct dump *d, uint64_t offset, struct slice image)
+static void filter_line(struct dump *d, uint64_t offset, const char *what, struct slice image)
 {
     tamiz_filter *filter = NULL;
     tamiz_filter_info info = TAMIZ_FILTER_INFO_INIT;
-    dump_item(d, offset, "filter");
+    dump_item(d, offset, what);
     dump_number(d, "size", image.size);
     if (tamiz_filter_deserialize(image.data, image.size, &filter) != TAMIZ_OK) {
         dump_words(d, "unreadable", tamiz_error_detail());
@@ -154,6 +154,31 @@ static void filter_line(struct dump *d, uint64_t offset, struct slice image)
     }
     dump_end(d);
     tamiz_filter_free(filter);
+}
+
+/* The block's one filter, or both. */
+static void filters_dump(struct dump *d, const struct table_parts *t, struct slice payload)
+{
+    const uint64_t offset = t->footer.filter.offset;
+    struct slice keys, prefixes;
+    if (!table_filter_images(payload, &t->properties, &keys, &prefixes)) {
+        filter_line(d, offset, "filter", payload);
+        return;
+    }
+    filter_line(d, offset, "filter", keys);
+    if (prefixes.size)
+        filter_line(d, offset + (uint64_t)(prefixes.data - payload.data), "prefix filter",
+                    prefixes);
+}
+
+static void prefix_words(struct dump *d, struct prefix_rule rule)
+{
+    char words[24];
+    if (rule.kind == TAMIZ_PREFIX_NONE)
+        return;
+    (void)snprintf(words, sizeof words, rule.kind == TAMIZ_PREFIX_BYTES ? "%u" : "sep:0x%02x",
+                   rule.value);
+    dump_words(d, "prefix_filter", words);
 }
 
 static void properties_line(struct dump *d, uint64_t offset, const struct table_properties *p)
@@ -175,6 +200,7 @@ static void properties_line(struct dump *d, uint64_t offset, const struct table_
     dump_bytes(d, "hash", p->hash_name);
     dump_bytes(d, "smallest", p->smallest);
     dump_bytes(d, "largest", p->largest);
+    prefix_words(d, p->prefix.rule);
     dump_end(d);
 }
 
@@ -228,7 +254,7 @@ tamiz_status dump_table(struct dump *d, struct slice content)
     const tamiz_status blocks = blocks_dump(d, &t);
     if (t.footer.filter.size) {
         TRY(part_unseal(d, &t, t.footer.filter, &image, &codec));
-        filter_line(d, t.footer.filter.offset, image);
+        filters_dump(d, &t, image);
     }
     dump_item(d, t.footer.index.offset, "index");
     dump_number(d, "size", t.footer.index.size);
@@ -251,6 +277,6 @@ tamiz_status dump_filter_image(struct dump *d, struct slice content)
         return op_fail(d->op, st, "%s: no file of a store, and no filter: %s", d->path,
                        tamiz_error_detail());
     tamiz_filter_free(filter);
-    filter_line(d, 0, content);
+    filter_line(d, 0, "filter", content);
     return TAMIZ_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * `explain`: one read told as a story; of several keys, as one batch; with --seek, an ordered read.
+ * `explain`: one read told as a story; of several keys, as one batch; with --seek or --prefix, an
+ * ordered read.
  */
 #include "tool.h"
 
@@ -8,7 +9,8 @@
 
 const struct flag explain_flags[] = {
     {"--seek", NULL, "an ordered read from KEY on, not a get"},
-    {"--limit", "N", "of --seek: so many entries (10)"},
+    {"--prefix", NULL, "an ordered read of the keys that begin with KEY"},
+    {"--limit", "N", "of --seek and --prefix: so many entries (10)"},
     {"--no-filters", NULL, "the filterless twin of the read"},
     {NULL, NULL, NULL},
 };
@@ -51,12 +53,21 @@ static bool keys_take(const struct call *call, struct typed_keys *k)
     return fine;
 }
 
+static bool is_ordered(const struct call *call)
+{
+    return call_flag(call, "--seek") || call_flag(call, "--prefix");
+}
+
 static tamiz_status story_make(const struct call *call, tamiz *db, const struct typed_keys *k,
                                uint64_t limit, char **story)
 {
     tamiz_read_options o = TAMIZ_READ_OPTIONS_INIT;
     o.use_filters = !call_flag(call, "--no-filters");
-    if (call_flag(call, "--seek"))
+    if (call_flag(call, "--prefix")) {
+        o.prefix = k->keys[0];
+        o.prefix_size = k->sizes[0];
+    }
+    if (is_ordered(call))
         return call->json ? tamiz_explain_seek_json(db, k->keys[0], k->sizes[0], limit, &o, story)
                           : tamiz_explain_seek(db, k->keys[0], k->sizes[0], limit, &o, story);
     if (k->count > 1)
@@ -73,8 +84,8 @@ int explain_run(struct call *call, tamiz *db)
     char *story = NULL;
     int status = EXIT_USAGE;
     if (call_number(call, "--limit", &limit) && keys_take(call, &k)) {
-        if (call_flag(call, "--seek") && k.count > 1) {
-            status = misuse(call, "--seek: want one key");
+        if (is_ordered(call) && k.count > 1) {
+            status = misuse(call, "--seek, --prefix: want one key");
         } else {
             const tamiz_status st = story_make(call, db, &k, limit, &story);
             status = library_text_deliver(call, st, story);

@@ -9,12 +9,25 @@
 #include "env/env.h"
 #include "table/format.h"
 
+/* Payload of a part that is not packed. */
+static tamiz_status part_of_table(struct op *op, const char *path, struct slice file,
+                                  uint64_t file_id, struct extent at, struct slice *payload)
+{
+    struct reader r = reader_of(file);
+    enum codec codec;
+    (void)reader_take(&r, at.offset);
+    const struct slice stored = reader_take(&r, extent_whole(at));
+    return block_unseal(op, stored, file_id, at.offset, path, true, payload, &codec);
+}
+
+/* The filter over the keys. */
 static tamiz_status image_of_table(struct op *op, const char *path, struct slice file,
                                    struct slice *image)
 {
     struct table_footer footer;
+    struct table_properties properties;
+    struct slice payload, prefixes;
     uint64_t file_id;
-    enum codec codec;
     tamiz_status st;
     *image = slice_of(NULL, 0);
     if (file.size < TABLE_HEADER_SIZE + TABLE_FOOTER_SIZE)
@@ -23,12 +36,14 @@ static tamiz_status image_of_table(struct op *op, const char *path, struct slice
     TRY(table_footer_decode(op,
                             slice_of(file.data + file.size - TABLE_FOOTER_SIZE, TABLE_FOOTER_SIZE),
                             file.size, path, &footer));
-    if (footer.filter.size) {
-        struct reader r = reader_of(file);
-        (void)reader_take(&r, footer.filter.offset);
-        const struct slice stored = reader_take(&r, extent_whole(footer.filter));
-        TRY(block_unseal(op, stored, file_id, footer.filter.offset, path, true, image, &codec));
-    }
+    if (footer.filter.size == 0)
+        return TAMIZ_OK;
+    TRY(part_of_table(op, path, file, file_id, footer.properties, &payload));
+    TRY(table_properties_decode(op, payload, path, &properties));
+    TRY(part_of_table(op, path, file, file_id, footer.filter, &payload));
+    if (!table_filter_images(payload, &properties, image, &prefixes))
+        TRY(op_fail(op, TAMIZ_CORRUPTION, "%s: a filter block of %zu bytes: no room for two", path,
+                    payload.size));
 done:
     return st;
 }

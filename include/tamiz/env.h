@@ -94,6 +94,9 @@ typedef struct tamiz_env_ops {
     void (*unmap)(void *ctx, void *address, size_t size);
     /* Optional: how many files this process may have open; 0: not known. */
     uint32_t (*open_files_limit)(void *ctx);
+    /* Optional: the store is at a named point of its work, in the calling thread, with no lock
+     * held: for simulations that interleave callers. The names are in tamiz/env_sim.h. */
+    void (*point)(void *ctx, const char *name);
 } tamiz_env_ops;
 
 typedef struct tamiz_env {

@@ -151,6 +151,55 @@ TAMIZ_API void tamiz_env_sim_on_call(tamiz_env_sim *sim,
 /* "fsync". Static. */
 TAMIZ_API const char *tamiz_sim_call_name(tamiz_sim_call kind);
 
+/* ---- tasks that take turns ---- */
+
+/*
+ * A store opened with threads=0 does everything in the calls that are made, and passes named points
+ * on its way, with no lock held:
+ *
+ *     wal.lead        a group of writes is about to be logged
+ *     write.insert    it is in the log, not yet in the memtable
+ *     write.publish   it is in the memtable, not yet visible
+ *     wal.rotate      a new log is there, its memtable is not
+ *     flush.pick      a memtable was chosen, nothing is written
+ *     flush.build     before its table is written
+ *     flush.install   its table is written and in no version
+ *     compact.pick, compact.output, compact.install   the same for a merge
+ *     manifest.append before an edit of the manifest
+ *     snap.seq        before a snapshot takes its sequence
+ *     close.wait      closing, before the background is stopped
+ *     wait            a call waits for what another one does: somebody else goes on
+ *
+ * Tasks are functions that make such calls. tamiz_env_sim_run runs them one at a time; at each
+ * point that one passes, `seed` decides which goes on, so that any call may meet any other, or
+ * background work, halfway. The same tasks and seed: the same run, on which the same call of the
+ * disk is the nth. A store must be used by tasks only meanwhile, and closed by one that is alone
+ * with it.
+ *
+ *     tamiz_env_sim_task(sim, writer, &a);
+ *     tamiz_env_sim_task(sim, reader, &b);
+ *     tamiz_env_sim_run(sim, 7);            // both have ended
+ */
+#define TAMIZ_SIM_WAIT "wait"
+
+/* One task more for the next run. `run` is called in a thread of its own. false: out of memory. */
+TAMIZ_API bool tamiz_env_sim_task(tamiz_env_sim *sim, void (*run)(void *ctx), void *ctx);
+/* Runs all tasks to their ends and forgets them. false: some could not be started. */
+TAMIZ_API bool tamiz_env_sim_run(tamiz_env_sim *sim, uint64_t seed);
+/* A point of a task's own. `name` stays until the run ends. */
+TAMIZ_API void tamiz_env_sim_point(tamiz_env_sim *sim, const char *name);
+/* Tasks that come to a point of this name (with * and ?, at most 63 bytes) stay there until
+ * tamiz_env_sim_let_go, or until nobody else can go on. false: 8 are set already. */
+TAMIZ_API bool tamiz_env_sim_hold(tamiz_env_sim *sim, const char *point);
+TAMIZ_API void tamiz_env_sim_let_go(tamiz_env_sim *sim); /* all of them */
+/* Tasks that are held now. */
+TAMIZ_API uint64_t tamiz_env_sim_held(tamiz_env_sim *sim);
+/* Points passed so far, in tasks or not. */
+TAMIZ_API uint64_t tamiz_env_sim_points(tamiz_env_sim *sim);
+/* Called at each point, in the task that passes it, without a lock held. `point` NULL: none. */
+TAMIZ_API void tamiz_env_sim_on_point(tamiz_env_sim *sim,
+                                      void (*point)(void *ctx, const char *name), void *ctx);
+
 /* ---- limits ---- */
 
 /* Bytes of all files, sizes or what was allocated for them. Beyond it: ENOSPC, and a write first

@@ -32,6 +32,11 @@ typedef enum tamiz_sync_mode {
     TAMIZ_SYNC_INTERVAL,
     TAMIZ_SYNC_ALWAYS
 } tamiz_sync_mode;
+typedef enum tamiz_prefix_kind {
+    TAMIZ_PREFIX_NONE,
+    TAMIZ_PREFIX_BYTES,    /* the first so many bytes of a key */
+    TAMIZ_PREFIX_SEPARATOR /* up to and with the first such byte */
+} tamiz_prefix_kind;
 typedef enum tamiz_filter_memory { TAMIZ_FILTER_UNIFORM, TAMIZ_FILTER_MONKEY } tamiz_filter_memory;
 
 enum { TAMIZ_LEVELS = 8 }; /* levels 0..7 */
@@ -65,6 +70,12 @@ typedef struct tamiz_options {
     tamiz_allocator allocator; /* resize NULL: libc */
     uint32_t
         audit; /* one read in so many also looks into the tables whose filters said no; 0: none */
+    /* Each table that is written also gets a filter over the prefixes of its keys, of the kind and
+     * bits of `filter` (none with filter=none), which iterators ask whose bounds leave only keys of
+     * one prefix: docs/prefixes.md. Tables remember how their prefixes are found, so that a change
+     * is for new tables and old ones stay right. */
+    tamiz_prefix_kind prefix_filter;
+    uint32_t prefix_filter_value; /* BYTES: how many, 1..1024; SEPARATOR: the byte, 0..255 */
 } tamiz_options;
 
 /* The defaults, struct_size set. */
@@ -92,7 +103,7 @@ TAMIZ_API tamiz_status tamiz_options_help(char **text);
              TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE,               \
              TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE},                                      \
             {3, 3, 3, 3, 3, 3, 3, 3}, TAMIZ_COMPACTION_LEVELED, 10, 8, 24, 2, TAMIZ_SYNC_NONE, 0,  \
-            0, {NULL, NULL}, NULL, {NULL, NULL}, 0                                                 \
+            0, {NULL, NULL}, NULL, {NULL, NULL}, 0, TAMIZ_PREFIX_NONE, 0                           \
     }
 
 #ifdef __cplusplus

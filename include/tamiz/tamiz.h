@@ -169,7 +169,7 @@ typedef struct tamiz_read_options {
     size_t lower_size;
     const void *upper; /* exclusive; a pointer with size 0 is the empty key */
     size_t upper_size;
-    const void *prefix; /* only keys that begin so */
+    const void *prefix; /* only keys that begin so; see the option prefix_filter */
     size_t prefix_size;
     bool fill_cache;  /* keep the blocks that are read                                          */
     bool use_filters; /* false: a filterless twin of this read                                  */
@@ -369,6 +369,12 @@ typedef struct tamiz_stats {
     /* stall_us by what writers were slowed or stopped for: memtables that were not flushed yet,
      * runs in level 0, bytes that waited to be merged. */
     uint64_t stall_flush_us, stall_level0_us, stall_debt_us;
+    /* Filters over prefixes, of ordered reads with bounds (docs/prefixes.md): a probe is a table
+     * that was asked about a range, a negative one that was not gone into. None of these is among
+     * the filter_ fields, nor in device_reads_avoided. */
+    uint64_t prefix_probes, prefix_negatives;
+    uint64_t prefix_false_positives; /* maybe, and the table had nothing in the range */
+    uint64_t prefix_unavailable; /* gone into unasked: no such filter, or no one prefix to ask */
 } tamiz_stats;
 #ifdef __cplusplus
 #define TAMIZ_STATS_INIT tamiz_stats_init_value()
@@ -402,7 +408,8 @@ TAMIZ_API tamiz_status tamiz_explain_many(tamiz *db, size_t n, const void *const
 TAMIZ_API tamiz_status tamiz_explain_many_json(tamiz *db, size_t n, const void *const keys[],
                                                const size_t key_sizes[],
                                                const tamiz_read_options *options, char **json);
-/* A seek to `key` and `limit` steps forwards: an ordered read, which no filter can help. */
+/* A seek to `key` and `limit` steps forwards: an ordered read, which filters over whole keys cannot
+ * help; those over prefixes can, where the options' bounds leave but one. */
 TAMIZ_API tamiz_status tamiz_explain_seek(tamiz *db, const void *key, size_t key_size,
                                           uint64_t limit, const tamiz_read_options *options,
                                           char **text);

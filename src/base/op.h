@@ -46,6 +46,7 @@ struct level_counters {
     counter expected_fp_1e9; /* sum of the probed filters' expected rates where the key was absent,
                                 × 1e9 */
     counter device_read_bytes;
+    counter prefix_false_positives; /* a prefix filter said maybe, and the table had nothing */
     /* Behind the estimate of device reads avoided: db/ledger.c. */
     counter outside_range, answered_above; /* filters not asked, and why: from sampled reads */
     counter twin, avoided, avoided_linear, avoided_squares;

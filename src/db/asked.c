@@ -42,9 +42,9 @@ tamiz_status db_flush(struct op *op, struct tamiz *db)
             const bool did = background_step(s);
             mutex_lock(&s->mutex);
             if (!did) /* another caller does it */
-                (void)condition_wait_us(&s->progress, &s->mutex, 1000);
+                store_wait(s, &s->progress, 1000);
         } else {
-            (void)condition_wait_us(&s->progress, &s->mutex, LOOK_US);
+            store_wait(s, &s->progress, LOOK_US);
         }
     }
     mutex_unlock(&s->mutex);
@@ -58,7 +58,7 @@ static void pause_merging(struct store *s)
 {
     s->paused++;
     while (s->merging > 0 || s->exclusive)
-        (void)condition_wait_us(&s->progress, &s->mutex, LOOK_US);
+        store_wait(s, &s->progress, LOOK_US);
 }
 
 static void resume_merging(struct store *s)

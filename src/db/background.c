@@ -129,6 +129,7 @@ static bool flush_one(struct store *s, struct op *op)
         return false;
     s->flushing = true;
     mutex_unlock(&s->mutex);
+    env_point(s->env, "flush.pick");
     const uint64_t bytes = memtable_bytes(m->memtable), from = env_monotonic_ns(s->env);
     const tamiz_status st = flush_memtable(op, s->keyspace, m, keep_from);
     const uint64_t took = env_monotonic_ns(s->env) - from;
@@ -231,6 +232,7 @@ static bool merge_one(struct store *s, struct op *op)
         return false;
     }
     mutex_unlock(&s->mutex);
+    env_point(s->env, "compact.pick");
     const uint64_t bytes = bytes_leaving(&j), from = env_monotonic_ns(s->env);
     st = db_merge(op, db, base, &j);
     const uint64_t took = env_monotonic_ns(s->env) - from;
@@ -243,6 +245,17 @@ static bool merge_one(struct store *s, struct op *op)
 }
 
 /* ---- taking jobs ---- */
+
+void store_wait(struct store *s, struct condition *c, uint64_t us)
+{
+    if (s->options.threads == 0 && ENV_HAS(s->env, point)) {
+        mutex_unlock(&s->mutex);
+        env_point(s->env, "wait");
+        mutex_lock(&s->mutex);
+    } else {
+        (void)condition_wait_us(c, &s->mutex, us);
+    }
+}
 
 bool background_step(struct store *s)
 {

@@ -109,7 +109,9 @@ static void picture_free(struct op *op, const struct store *s, struct picture *p
 /* Writes that are in no log, or in one that failed, must be in tables first. */
 static bool logs_tell_all(struct store *s)
 {
-    bool all = !atomic_exchange_explicit(&s->unlogged, false, memory_order_relaxed);
+    mutex_lock(&s->mutex);
+    bool all = !view_unlogged(atomic_load_explicit(&s->keyspace->view, memory_order_relaxed));
+    mutex_unlock(&s->mutex);
     mutex_lock(&s->log_mutex);
     for (size_t i = 0; i < s->log_count; i++)
         all &= !s->logs[i].writer.broken;
@@ -124,10 +126,8 @@ static tamiz_status take_picture(struct op *op, struct tamiz *db, struct picture
         return take_still(op, s, p);
     if (!logs_tell_all(s)) {
         const tamiz_status st = db_flush(op, db);
-        if (st != TAMIZ_OK) {
-            atomic_store_explicit(&s->unlogged, true, memory_order_relaxed);
+        if (st != TAMIZ_OK)
             return st;
-        }
     }
     return take_running(op, s, p);
 }

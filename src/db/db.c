@@ -262,21 +262,19 @@ static tamiz_status settle(struct op *op, struct store *s)
 {
     if (s->options.read_only)
         return TAMIZ_OK;
+    bool broken = false;
+    mutex_lock(&s->log_mutex);
+    for (size_t i = 0; i < s->log_count; i++)
+        broken |= s->logs[i].writer.broken;
+    const bool large = s->logs[s->log_count - 1].writer.end > CLOSE_FLUSH_BYTES;
+    mutex_unlock(&s->log_mutex);
     mutex_lock(&s->mutex);
     const struct view *v = atomic_load_explicit(&s->keyspace->view, memory_order_relaxed);
-    const struct memtable *active = v->memtables[0]->memtable;
-    bool unlogged = false;
+    const bool active = memtable_count(v->memtables[0]->memtable) > 0;
+    const bool sealed = v->memtable_count > 1;
+    const bool nowhere = (broken && (active || sealed)) || view_unlogged(v);
     mutex_unlock(&s->mutex);
-    mutex_lock(&s->log_mutex);
-    const struct store_log *log = &s->logs[s->log_count - 1];
-    unlogged =
-        log->writer.broken || log->last_seq != atomic_load_explicit(&s->seq, memory_order_relaxed);
-    const bool large = log->writer.end > CLOSE_FLUSH_BYTES;
-    mutex_unlock(&s->log_mutex);
-    tamiz_status st = TAMIZ_OK;
-    if (memtable_count(active) > 0 && (large || unlogged || v->memtable_count > 1))
-        st = db_flush(op, s->keyspace);
-    return st;
+    return nowhere || (active && (large || sealed)) ? db_flush(op, s->keyspace) : TAMIZ_OK;
 }
 
 /* The last record of a clean close: all before it is on the disk. */
@@ -300,6 +298,7 @@ tamiz_status tamiz_close(tamiz *db)
     if (!atomic_load_explicit(s->fork_guard, memory_order_relaxed))
         return store_check(db); /* a child must not flush or delete what is its parent's */
     mutex_lock(&s->mutex);
+    iters_forget(s, NULL);
     const bool held = s->iters || s->oldest_snapshot;
     const bool iterators = s->iters != NULL;
     mutex_unlock(&s->mutex);
@@ -310,6 +309,7 @@ tamiz_status tamiz_close(tamiz *db)
     if (!l)
         return op_refuse(TAMIZ_OUT_OF_MEMORY, "out of memory");
     tamiz_status st = settle(&l->op, s);
+    env_point(s->env, "close.wait");
     background_stop(s);
     if (st == TAMIZ_OK && !s->options.read_only)
         st = seal_logs(&l->op, s);
@@ -504,6 +504,8 @@ tamiz_status tamiz_step(tamiz *db, uint64_t budget_us, bool *more)
         return st;
     struct store *s = db->store;
     const uint64_t end = env_monotonic_ns(s->env) + budget_us * 1000;
+    if (s->options.sync == TAMIZ_SYNC_INTERVAL && !s->options.read_only && write_sync_is_due(s))
+        (void)tamiz_sync(db); /* a failure stands in the log and meets the next writer */
     while (background_step(s) && env_monotonic_ns(s->env) < end)
         ;
     *more = background_pending(s);

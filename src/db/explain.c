@@ -30,9 +30,10 @@ struct tale {
     struct buf out;
     bool json;
     uint64_t steps, device_reads, wasted, negatives;
-    struct buf looks;     /* struct look each */
-    bool asked;           /* filters were */
-    const void *told_key; /* of many: whose heading stands above */
+    uint64_t ranges_asked, ranges_denied; /* of filters over prefixes */
+    struct buf looks;                     /* struct look each */
+    bool asked;                           /* filters were */
+    const void *told_key;                 /* of many: whose heading stands above */
     size_t told_key_size;
 };
 
@@ -95,6 +96,9 @@ static void tell_json(struct tale *t, const tamiz_step_info *step)
         [TAMIZ_STEP_FOUND] = "found",
         [TAMIZ_STEP_TOMBSTONE] = "tombstone",
         [TAMIZ_STEP_ABSENT_IN_BLOCK] = "absent_in_block",
+        [TAMIZ_STEP_PREFIX_NEGATIVE] = "prefix_negative",
+        [TAMIZ_STEP_PREFIX_MAYBE] = "prefix_maybe",
+        [TAMIZ_STEP_NO_PREFIX_FILTER] = "no_prefix_filter",
     };
     struct buf *out = &t->out;
     buf_printf(out,
@@ -159,6 +163,9 @@ static void take_look(struct tale *t, const tamiz_step_info *step)
     case TAMIZ_STEP_FILTER_MAYBE:
     case TAMIZ_STEP_NO_FILTER:
     case TAMIZ_STEP_INDEX:
+    case TAMIZ_STEP_PREFIX_NEGATIVE:
+    case TAMIZ_STEP_PREFIX_MAYBE:
+    case TAMIZ_STEP_NO_PREFIX_FILTER:
     case TAMIZ_STEP_COUNT: break;
     }
 }
@@ -177,6 +184,9 @@ static void tell(void *ctx, const tamiz_step_info *step)
     t->asked |= step->kind == TAMIZ_STEP_FILTER_NEGATIVE || step->kind == TAMIZ_STEP_FILTER_MAYBE;
     t->negatives += step->kind == TAMIZ_STEP_FILTER_NEGATIVE;
     t->wasted += step->kind == TAMIZ_STEP_ABSENT_IN_BLOCK;
+    t->ranges_denied += step->kind == TAMIZ_STEP_PREFIX_NEGATIVE;
+    t->ranges_asked +=
+        step->kind == TAMIZ_STEP_PREFIX_NEGATIVE || step->kind == TAMIZ_STEP_PREFIX_MAYBE;
 }
 
 /* ---- the last sentence ---- */
@@ -418,15 +428,20 @@ static tamiz_status explain_seek(tamiz *db, const void *key, size_t key_size, ui
     tamiz_trace trace;
     tamiz_read_options told;
     uint64_t entries = 0, touched = 0;
-    char what[128], members[96];
+    char what[192], members[160], asked[80] = "a range asks no filter";
     tamiz_status st = tale_begin(&t, db, options, json, text, &trace, &told);
     if (st != TAMIZ_OK)
         return st;
     st = seek_run(db, key, key_size, limit, &told, &entries, &touched);
-    (void)snprintf(what, sizeof what, "%llu entr%s in order, %llu touched (a range asks no filter)",
-                   (ull)entries, entries == 1 ? "y" : "ies", (ull)touched);
-    (void)snprintf(members, sizeof members, "\"entries\":%llu,\"touched\":%llu", (ull)entries,
-                   (ull)touched);
+    if (t.ranges_asked)
+        (void)snprintf(asked, sizeof asked, "%llu of %llu prefix filters said no",
+                       (ull)t.ranges_denied, (ull)t.ranges_asked);
+    (void)snprintf(what, sizeof what, "%llu entr%s in order, %llu touched (%s)", (ull)entries,
+                   entries == 1 ? "y" : "ies", (ull)touched, asked);
+    (void)snprintf(members, sizeof members,
+                   "\"entries\":%llu,\"touched\":%llu,\"prefix_probes\":%llu,"
+                   "\"prefix_negatives\":%llu",
+                   (ull)entries, (ull)touched, (ull)t.ranges_asked, (ull)t.ranges_denied);
     if (st >= 0)
         conclude(&t, what, members);
     return tale_end(&t, st, text);

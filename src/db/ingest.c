@@ -180,8 +180,10 @@ static tamiz_status wait_for_sealed(struct op *op, struct store *s)
             st = op_fail(op, s->flush_error.status, "%s", s->flush_error.text);
         } else if (s->options.threads == 0) {
             mutex_unlock(&s->mutex);
-            (void)background_step(s);
+            const bool did = background_step(s);
             mutex_lock(&s->mutex);
+            if (!did)
+                store_wait(s, &s->progress, 1000);
         } else {
             (void)condition_wait_us(&s->progress, &s->mutex, 10000);
         }

@@ -85,6 +85,7 @@ tamiz_status install(struct op *op, struct tamiz *db, const struct version_edit 
     struct view *view = NULL;
     struct obsolete *obsolete = NULL;
     tamiz_status st = TAMIZ_OK;
+    env_point(s->env, "manifest.append");
     mutex_lock(&s->install_mutex);
     struct manifest_state after = s->state;
     struct manifest_edit record = {.tables = *edit};

@@ -3,12 +3,10 @@
 
 #include <assert.h>
 
-#include "log/batch.h"
-
 /* Reserved at a time, so that an append seldom changes the file's metadata. */
 enum { LOG_ALLOCATE = 1 << 20 };
 
-tamiz_status store_new_log(struct op *op, struct store *s, uint64_t first_seq)
+tamiz_status store_new_log(struct op *op, struct store *s, uint64_t last_seq)
 {
     assert(mutex_held(&s->log_mutex));
     tamiz_status st = TAMIZ_OK;
@@ -22,10 +20,10 @@ tamiz_status store_new_log(struct op *op, struct store *s, uint64_t first_seq)
         s->logs = grown;
         s->log_capacity = capacity;
     }
-    struct store_log fresh = {.number = store_next_file(s), .last_seq = first_seq - 1};
+    struct store_log fresh = {.number = store_next_file(s), .last_seq = last_seq};
     struct log_header header = {.kind = LOG_WAL,
                                 .number = fresh.number,
-                                .first = first_seq,
+                                .first = last_seq + 1,
                                 .boot_id = env_boot_id(s->env)};
     TRY(env_random_u64(op, s->env, &header.file_id));
     path = store_path(op, s, FILE_LOG, fresh.number);
@@ -44,33 +42,12 @@ done:
     return st;
 }
 
-/* Where no-log writes came last, an empty batch says how far the sequence went, so that the next
- * log follows without a gap. */
-static tamiz_status log_mark_end(struct op *op, struct store *s, struct store_log *log,
-                                 uint64_t next_seq)
-{
-    if (log->writer.broken || log->last_seq + 1 == next_seq)
-        return TAMIZ_OK;
-    struct buf head = buf_init(&s->alloc);
-    batch_head(&head, next_seq, 0);
-    const struct slice piece = buf_slice(&head);
-    const tamiz_status st =
-        head.failed ? op_fail_memory(op) : log_append(op, &log->writer, &piece, 1);
-    buf_free(&head);
-    return st;
-}
-
 tamiz_status store_switch_log(struct op *op, struct store *s, uint64_t *number)
 {
-    const uint64_t next_seq = atomic_load_explicit(&s->seq, memory_order_relaxed) + 1;
-    tamiz_status st = TAMIZ_OK;
     mutex_lock(&s->log_mutex);
-    struct store_log *log = store_active_log(s);
-    if (log)
-        TRY(log_mark_end(op, s, log, next_seq));
-    TRY(store_new_log(op, s, next_seq));
-    *number = store_active_log(s)->number;
-done:
+    const tamiz_status st = store_new_log(op, s, store_active_log(s)->last_seq);
+    if (st == TAMIZ_OK)
+        *number = store_active_log(s)->number;
     mutex_unlock(&s->log_mutex);
     return st;
 }

@@ -14,8 +14,9 @@ static inline struct store_log *store_active_log(struct store *s)
 }
 
 /* A new log file, its name durable, appended to store->logs and from now on the one that is
- * written. log_mutex held. */
-tamiz_status store_new_log(struct op *op, struct store *s, uint64_t first_seq);
+ * written. It says that the logs before it hold writes up to `last_seq`: a reader that finds less
+ * knows that some are missing, and sequences that no log ever had are no gap. log_mutex held. */
+tamiz_status store_new_log(struct op *op, struct store *s, uint64_t last_seq);
 /* Ends the log that is written and begins a new one; *number is the new one's. No lock held. */
 tamiz_status store_switch_log(struct op *op, struct store *s, uint64_t *number);
 /* Closes and removes logs that no memtable needs any more: numbers below `keep_from`. No lock held

@@ -13,7 +13,7 @@
 #include "env/env.h"
 #include "filter/filter.h"
 
-enum type { BOOLEAN, SIZE, NUMBER, FILTER, FILTER_MEMORY, COMPRESSION, COMPACTION, SYNC };
+enum type { BOOLEAN, SIZE, NUMBER, FILTER, FILTER_MEMORY, PREFIX, COMPRESSION, COMPACTION, SYNC };
 
 struct row {
     const char *name;
@@ -44,6 +44,8 @@ static const struct row rows[] = {
     {"table", SIZE, AT(table), 4 * KIB, 4096 * KIB *KIB, "bytes at which a table is ended"},
     {"filter", FILTER, AT(filter), 0, 0, "KIND, KIND:BITS or KIND:fpr=P; none"},
     {"filter_memory", FILTER_MEMORY, AT(filter_memory), 0, 0, "uniform or monkey"},
+    {"prefix_filter", PREFIX, AT(prefix_filter), 0, 0,
+     "none, N (bytes) or sep:0xNN: also a filter over the keys' prefixes"},
     {"compression", COMPRESSION, AT(compression), 0, 0,
      "none or zstd[:LEVEL]; by level: none,none,zstd:3 (the last one goes on)"},
     {"compaction", COMPACTION, AT(compaction), 0, 0, "leveled, tiered, lazy or off"},
@@ -185,6 +187,27 @@ static tamiz_status set_sync(const struct row *row, const char *text, tamiz_opti
     return TAMIZ_OK;
 }
 
+/* "none", "8", "sep:0x3a". */
+static tamiz_status set_prefix(const struct row *row, const char *text, tamiz_options *o)
+{
+    uint64_t value = 0;
+    char *end = NULL;
+    if (strcmp(text, "none") == 0) {
+        o->prefix_filter = TAMIZ_PREFIX_NONE;
+    } else if (strncmp(text, "sep:0x", 6) == 0 && isxdigit((unsigned char)text[6])) {
+        value = strtoull(text + 6, &end, 16);
+        if (*end || end - text > 8)
+            return refuse(row, text, "a separator sep:0x00..sep:0xff");
+        o->prefix_filter = TAMIZ_PREFIX_SEPARATOR;
+    } else if (parse_number(text, &value) && value >= 1 && value <= PREFIX_BYTES_MAX) {
+        o->prefix_filter = TAMIZ_PREFIX_BYTES;
+    } else {
+        return refuse(row, text, "none, 1..1024 bytes or a separator sep:0x00..sep:0xff");
+    }
+    o->prefix_filter_value = (uint32_t)value;
+    return TAMIZ_OK;
+}
+
 static tamiz_status set_name(const struct row *row, const char *text, tamiz_options *o)
 {
     const bool compaction = row->type == COMPACTION;
@@ -222,6 +245,7 @@ static tamiz_status set_row(const struct row *row, const char *text, tamiz_optio
             *(uint32_t *)(void *)field = (uint32_t)value;
         return st;
     case FILTER: return tamiz_filter_policy_parse(text, &o->filter);
+    case PREFIX: return set_prefix(row, text, o);
     case COMPRESSION: return set_compression(row, text, o);
     case FILTER_MEMORY:
     case COMPACTION: return set_name(row, text, o);
@@ -266,6 +290,10 @@ static tamiz_status check_names(const tamiz_options *o)
         return op_refuse(TAMIZ_INVALID_ARGUMENT,
                          "compaction=%d filter_memory=%d sync=%d: no such value",
                          (int)o->compaction, (int)o->filter_memory, (int)o->sync);
+    if (!prefix_rule_is_known(options_prefix_rule(o)))
+        return op_refuse(TAMIZ_INVALID_ARGUMENT,
+                         "prefix_filter: kind %d, value %u: want 1..%d bytes or a separator 0..255",
+                         (int)o->prefix_filter, o->prefix_filter_value, PREFIX_BYTES_MAX);
     if (o->sync == TAMIZ_SYNC_INTERVAL &&
         (o->sync_interval_ms < 1 || o->sync_interval_ms > SYNC_INTERVAL_MAX))
         return op_refuse(TAMIZ_INVALID_ARGUMENT, "sync=interval:%u: want MS 1..%d",
@@ -399,6 +427,16 @@ static void print_compression(struct buf *out, const tamiz_options *o)
     }
 }
 
+static void print_prefix(struct buf *out, const tamiz_options *o)
+{
+    if (o->prefix_filter == TAMIZ_PREFIX_NONE)
+        buf_text(out, "none");
+    else if (o->prefix_filter == TAMIZ_PREFIX_BYTES)
+        buf_printf(out, "%u", o->prefix_filter_value);
+    else
+        buf_printf(out, "sep:0x%02x", o->prefix_filter_value);
+}
+
 static void print_value(struct buf *out, const struct row *row, const tamiz_options *o)
 {
     const char *field = (const char *)o + row->offset;
@@ -408,6 +446,7 @@ static void print_value(struct buf *out, const struct row *row, const tamiz_opti
     case NUMBER: buf_printf(out, "%u", *(const uint32_t *)(const void *)field); break;
     case FILTER: print_filter(out, &o->filter); break;
     case FILTER_MEMORY: buf_text(out, memory_names[o->filter_memory]); break;
+    case PREFIX: print_prefix(out, o); break;
     case COMPRESSION: print_compression(out, o); break;
     case COMPACTION: buf_text(out, compaction_names[o->compaction]); break;
     case SYNC:
@@ -476,6 +515,25 @@ tamiz_status tamiz_options_help(char **text)
         buf_free(&value);
     }
     return hand_out(&out, text);
+}
+
+struct prefix_rule options_prefix_rule(const tamiz_options *o)
+{
+    return (struct prefix_rule){o->prefix_filter, o->prefix_filter_value};
+}
+
+struct table_build_options options_recipe(const tamiz_options *o, uint32_t level,
+                                          enum io_purpose purpose)
+{
+    return (struct table_build_options){
+        .block_bytes = (size_t)o->block,
+        .filter = o->filter,
+        .prefix = options_prefix_rule(o),
+        .prefix_filter = o->filter,
+        .codec = o->compression[level] == TAMIZ_COMPRESSION_NONE ? CODEC_NONE : CODEC_ZSTD,
+        .compression_level = o->compression_level[level],
+        .purpose = purpose,
+        .log = o->log};
 }
 
 tamiz_status options_take(const tamiz_options *options, tamiz_options *taken)

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/op.h"
+#include "table/table_build.h"
 
 /* Every field within its bounds, and those that depend on each other; the detail says which not. */
 tamiz_status options_check(const tamiz_options *options);
@@ -16,5 +17,10 @@ tamiz_status options_take(const tamiz_options *options, tamiz_options *taken);
 /* "name=value" a line. */
 void options_print(struct buf *out, const tamiz_options *options);
 size_t options_row_count(void);
+struct prefix_rule options_prefix_rule(const tamiz_options *options);
+/* How a table of that level is built under these options; the filter is as uniform memory has it.
+ */
+struct table_build_options options_recipe(const tamiz_options *options, uint32_t level,
+                                          enum io_purpose purpose);
 
 #endif

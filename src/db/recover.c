@@ -321,7 +321,6 @@ static tamiz_status rewrite_records(struct op *op, struct store *s, const struct
         const struct slice body = reader_take(&in, reader_u64(&in));
         st = log_append(op, &s->logs[s->log_count - 1].writer, &body, 1);
     }
-    s->logs[s->log_count - 1].last_seq = atomic_load_explicit(&s->seq, memory_order_relaxed);
     return st == TAMIZ_OK && r->records.size ? store_sync_logs(op, s) : st;
 }
 
@@ -360,11 +359,14 @@ static tamiz_status flush_replayed(struct op *op, struct store *s, struct mem_re
 static tamiz_status start_writing(struct op *op, struct store *s, struct replay *r)
 {
     const bool rewrite = r->bytes <= REWRITE_MAX;
+    /* Tables may go further, by writes that no log has any more. */
+    const uint64_t logged =
+        r->next_seq ? r->next_seq - 1 : atomic_load_explicit(&s->seq, memory_order_relaxed);
     tamiz_status st = TAMIZ_OK;
     mutex_lock(&s->log_mutex);
     /* Its header says where it goes on, not where the copied records begin: until the manifest
      * names it, the old logs count. */
-    st = store_new_log(op, s, atomic_load_explicit(&s->seq, memory_order_relaxed) + 1);
+    st = store_new_log(op, s, logged);
     if (st == TAMIZ_OK && rewrite)
         st = rewrite_records(op, s, r);
     mutex_unlock(&s->log_mutex);

@@ -27,6 +27,7 @@
 #include "compact/compact.h"
 #include "db/install.h"
 #include "db/life.h"
+#include "db/options.h"
 #include "log/batch.h"
 #include "mem/memtable.h"
 #include "table/merge.h"
@@ -319,22 +320,15 @@ static tamiz_status merge_all(struct repair *r)
     if (!source)
         return TAMIZ_OUT_OF_MEMORY;
     const struct compact_input in = {.source = source, .bottom = true};
-    const struct compact_output out = {
-        .env = s->env,
-        .alloc = &s->alloc,
-        .build = {.block_bytes = (size_t)o->block,
-                  .filter = o->filter,
-                  .codec =
-                      o->compression[LEVEL] == TAMIZ_COMPRESSION_NONE ? CODEC_NONE : CODEC_ZSTD,
-                  .compression_level = o->compression_level[LEVEL],
-                  .purpose = IO_COMPACTION,
-                  .log = o->log},
-        .directory = s->directory,
-        .table_bytes = o->table,
-        .level = LEVEL,
-        .run = 1,
-        .next_file = store_next_file,
-        .next_file_ctx = s};
+    const struct compact_output out = {.env = s->env,
+                                       .alloc = &s->alloc,
+                                       .build = options_recipe(o, LEVEL, IO_COMPACTION),
+                                       .directory = s->directory,
+                                       .table_bytes = o->table,
+                                       .level = LEVEL,
+                                       .run = 1,
+                                       .next_file = store_next_file,
+                                       .next_file_ctx = s};
     tamiz_status st = compact_run(r->op, &in, &out, &r->made);
     iter_close(source);
     return st == TAMIZ_OK ? env_sync_directory(r->op, s->env, s->directory) : st;

@@ -10,6 +10,7 @@
 #include "db/background.h"
 #include "db/install.h"
 #include "db/logs.h"
+#include "db/options.h"
 #include "db/snapshot.h"
 #include "table/merge.h"
 
@@ -31,13 +32,7 @@ static struct compact_output output_of(struct store *s, uint32_t level, uint64_t
                                  .run = run,
                                  .next_file = store_next_file,
                                  .next_file_ctx = s};
-    out.build = (struct table_build_options){
-        .block_bytes = (size_t)o->block,
-        .filter = o->filter,
-        .codec = o->compression[level] == TAMIZ_COMPRESSION_NONE ? CODEC_NONE : CODEC_ZSTD,
-        .compression_level = o->compression_level[level],
-        .purpose = purpose,
-        .log = o->log};
+    out.build = options_recipe(o, level, purpose);
     return out;
 }
 
@@ -121,8 +116,10 @@ tamiz_status flush_memtable(struct op *op, struct tamiz *db, struct mem_ref *m, 
                                      .snapshot_count = snapshots.size / sizeof(uint64_t)};
     struct compact_output out = output_of(s, 0, background_next_run(s), IO_DATA);
     TRY(choose_filter(op, db, NULL, memtable_count(m->memtable), &out.build.filter));
+    env_point(s->env, "flush.build");
     TRY(compact_run(op, &in, &out, &tables));
     const uint64_t written = tables_bytes(&tables);
+    env_point(s->env, "flush.install");
     TRY(install_tables(op, db, &tables, &none, m, keep_from));
     counter_add(&op->count->flushes, 1);
     counter_add(&op->count->flush_bytes_in, bytes);
@@ -223,8 +220,10 @@ tamiz_status db_merge(struct op *op, struct tamiz *db, struct version *base, str
                                      .cancel_ctx = s};
     struct compact_output out = output_of(s, j->output_level, run, IO_COMPACTION);
     TRY(choose_filter(op, db, j, 0, &out.build.filter));
+    env_point(s->env, "compact.output");
     TRY(compact_run(op, &in, &out, &tables));
     const uint64_t bytes_out = tables_bytes(&tables);
+    env_point(s->env, "compact.install");
     TRY(install_tables(op, db, &tables, &removed, NULL, 0));
     counter_add(&op->count->compactions, 1);
     counter_add(&op->count->compaction_bytes_in, bytes_in);

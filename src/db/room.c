@@ -32,6 +32,7 @@ static tamiz_status seal_memtable(struct op *op, struct tamiz *db)
     TRY(store_switch_log(op, s, &log));
     fresh = mem_ref_new(op, s, log);
     TRY(fresh ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
+    env_point(s->env, "wal.rotate");
 done:
     mutex_lock(&s->mutex);
     if (st != TAMIZ_OK)
@@ -101,7 +102,7 @@ static tamiz_status wait_for_background(struct op *op, struct store *s, const st
         const bool did = background_step(s);
         mutex_lock(&s->mutex);
         if (!did) /* another caller does it, or it failed */
-            (void)condition_wait_us(&s->progress, &s->mutex, 1000);
+            store_wait(s, &s->progress, 1000);
     } else {
         condition_broadcast(&s->work);
         (void)condition_wait_us(&s->progress, &s->mutex, WAIT_US);

@@ -16,6 +16,7 @@ tamiz_status tamiz_snapshot_take(tamiz *db, tamiz_snapshot **snapshot)
     if (!taken)
         return op_refuse(TAMIZ_OUT_OF_MEMORY, "out of memory");
     taken->store = s;
+    env_point(s->env, "snap.seq");
     mutex_lock(&s->mutex);
     /* Read and registered under one lock: a compaction that starts later sees it, one that started
      * before merges nothing newer. */

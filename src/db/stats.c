@@ -96,6 +96,15 @@ static void fill_estimate(tamiz_level_stats *to, const struct estimate *e)
     to->device_reads_avoided_error = (uint64_t)llround(ledger_error(e));
 }
 
+static void fill_prefixes(tamiz_stats *out, const struct level_counters *c)
+{
+    const uint64_t no = counter_get(&c->steps[TAMIZ_STEP_PREFIX_NEGATIVE]);
+    out->prefix_negatives += no;
+    out->prefix_probes += no + counter_get(&c->steps[TAMIZ_STEP_PREFIX_MAYBE]);
+    out->prefix_false_positives += counter_get(&c->prefix_false_positives);
+    out->prefix_unavailable += counter_get(&c->steps[TAMIZ_STEP_NO_PREFIX_FILTER]);
+}
+
 static void fill_counters(tamiz_stats *out, const struct counters *c)
 {
     struct estimate sum = {0};
@@ -124,6 +133,7 @@ static void fill_counters(tamiz_stats *out, const struct counters *c)
     for (int i = 0; i < TAMIZ_LEVELS; i++) {
         fill_level(&out->level[i], &c->level[i]);
         add_level(&out->total, &out->level[i]);
+        fill_prefixes(out, &c->level[i]);
         const struct estimate one = ledger_estimate(c, &c->level[i]);
         fill_estimate(&out->level[i], &one);
         sum = (struct estimate){sum.avoided + one.avoided, sum.variance + one.variance,
@@ -226,6 +236,10 @@ static const struct field store_fields[] = {
     WHOLE(table_memory_bytes),
     WHOLE(filter_audits),
     WHOLE(filter_denials),
+    WHOLE(prefix_probes),
+    WHOLE(prefix_negatives),
+    WHOLE(prefix_false_positives),
+    WHOLE(prefix_unavailable),
 };
 static const struct field io_fields[] = {
     WHOLE(data), WHOLE(index), WHOLE(filter), WHOLE(meta), WHOLE(log), WHOLE(compaction),

@@ -18,6 +18,7 @@
 
 #include "compact/pace.h"
 #include "compact/pick.h"
+#include "db/park.h"
 #include "env/epoch.h"
 #include "env/thread.h"
 #include "log/log.h"
@@ -33,7 +34,7 @@ struct ledger;
 struct store_log {
     uint64_t number;
     struct log_writer writer;
-    uint64_t last_seq; /* highest sequence in it, or before it                              */
+    uint64_t last_seq; /* highest sequence in it or in a log before it                      */
 };
 
 /* A standing background error: kept until the same work succeeds. */
@@ -73,13 +74,13 @@ struct store {
     struct file_pool files;
     struct table_world world;
     struct ledger *ledger;
+    struct park park;       /* closed iterators */
     struct tamiz *keyspace; /* the default one */
 
     _Atomic uint64_t seq; /* published: all versions at or below are in their views */
     _Atomic uint64_t next_file;
     _Atomic bool closing;
-    _Atomic bool unlogged;  /* no_log writes were made since a copy of the store last asked */
-    _Atomic bool unsettled; /* the manifest's: nothing may be deleted */
+    _Atomic bool unsettled;        /* the manifest's: nothing may be deleted */
     _Atomic uint64_t last_sync_ns; /* monotonic */
     uint64_t opened_ns;            /* monotonic; frozen */
 
@@ -105,7 +106,7 @@ struct store {
     struct writer *first_writer, *last_writer;
     struct store_pace pace;
     struct tamiz_snapshot *oldest_snapshot, *newest_snapshot;
-    struct tamiz_iter *iters;
+    struct tamiz_iter *iters; /* all open ones and those in the park */
     struct counters ended; /* of closed iterators and ended jobs */
     bool flushing;         /* a flush job runs */
     bool moving_on;   /* the active memtable must be sealed before the next write: its log failed */
@@ -149,6 +150,10 @@ static inline tamiz_status store_check(const struct tamiz *db)
 /* Reports to the embedder's event log; silent without one. */
 void store_event(const struct store *s, tamiz_event_kind kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Waits until `c` is signalled or the time is over. mutex held, given up meanwhile. In a simulation
+ * whose callers take turns, another one goes on. */
+void store_wait(struct store *s, struct condition *c, uint64_t us);
 
 uint64_t store_next_file(void *store); /* a number never used before; any thread */
 

@@ -22,19 +22,6 @@ static void writer_free(struct tamiz_table_writer *w)
     mem_free(&alloc, w, sizeof *w);
 }
 
-/* As the last level of a store with these options would have it. */
-static struct table_build_options recipe(const tamiz_options *o)
-{
-    const int last = TAMIZ_LEVELS - 1;
-    return (struct table_build_options){
-        .block_bytes = (size_t)o->block,
-        .filter = o->filter,
-        .codec = o->compression[last] == TAMIZ_COMPRESSION_NONE ? CODEC_NONE : CODEC_ZSTD,
-        .compression_level = o->compression_level[last],
-        .purpose = IO_DATA,
-        .log = o->log};
-}
-
 tamiz_status tamiz_table_writer_open(const char *path, const tamiz_options *options,
                                      tamiz_table_writer **writer)
 {
@@ -55,7 +42,8 @@ tamiz_status tamiz_table_writer_open(const char *path, const tamiz_options *opti
     w->alloc = alloc;
     struct op op;
     op_init(&op, &w->alloc, &w->count);
-    const struct table_build_options build = recipe(&o);
+    /* As the last level of a store with these options would have it. */
+    const struct table_build_options build = options_recipe(&o, TAMIZ_LEVELS - 1, IO_DATA);
     TRY(env_absolute_path(&op, o.env, &w->alloc, path, &w->path));
     TRY(table_builder_open(&op, o.env, &w->alloc, w->path, &build, &w->builder));
     *writer = w;

@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "db/scan.h"
+
 struct mem_ref *mem_ref_new(struct op *op, struct store *s, uint64_t first_log)
 {
     struct mem_ref *m = mem_new_array(&s->alloc, 1, sizeof *m);
@@ -136,12 +138,23 @@ void view_unref(struct view *v)
     mem_free_aligned(&s->alloc, v, view_bytes(v->room), _Alignof(struct view));
 }
 
+bool view_unlogged(const struct view *v)
+{
+    assert(mutex_held(&v->store->mutex));
+    bool unlogged = false;
+    for (uint32_t i = 0; i < v->memtable_count; i++)
+        unlogged |= v->memtables[i]->unlogged;
+    return unlogged;
+}
+
 void view_publish(struct tamiz *db, struct view *next)
 {
     assert(mutex_held(&db->store->mutex));
     struct view *old = atomic_exchange_explicit(&db->view, next, memory_order_seq_cst);
-    if (old)
-        epoch_retire(&db->store->epoch, &old->retired);
+    if (!old)
+        return;
+    iters_forget(db->store, old);
+    epoch_retire(&db->store->epoch, &old->retired);
 }
 
 struct view *view_acquire(struct tamiz *db, uint64_t *seq)

@@ -19,6 +19,7 @@ struct mem_ref {
     _Atomic uint32_t refs;
     struct memtable *memtable;
     uint64_t first_log; /* the oldest log that has a write of it */
+    bool unlogged;      /* it has writes that are in no log. Guarded by store->mutex */
 };
 
 struct view {
@@ -49,6 +50,9 @@ void view_fill(struct view *v, struct mem_ref *const *memtables, uint32_t count,
                struct version *version);
 void view_ref(struct view *v);
 void view_unref(struct view *v);
+
+/* Whether a memtable of it has writes that are in no log. store->mutex held. */
+bool view_unlogged(const struct view *v);
 
 /* Puts `next` (whose reference passes over) in the place of the current view. store->mutex held. */
 void view_publish(struct tamiz *db, struct view *next);

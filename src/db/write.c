@@ -14,7 +14,7 @@ enum {
 /* ---- the group ---- */
 
 struct group {
-    struct memtable *memtable; /* the active one: only the leader could seal it */
+    struct mem_ref *memtable; /* the active one: only the leader could seal it */
     struct writer *last;
     size_t writers;
     uint64_t writes;
@@ -88,9 +88,7 @@ static tamiz_status append_group(struct op *op, struct store *s, struct writer *
     return log_append(op, &store_active_log(s)->writer, pieces, n);
 }
 
-/* Whether the options want the log on the disk after this write. With threads, intervals are the
- * syncer's. */
-static bool sync_is_due(const struct store *s)
+bool write_sync_is_due(const struct store *s)
 {
     const uint64_t interval_ns = (uint64_t)s->options.sync_interval_ms * 1000000;
     if (s->options.sync != TAMIZ_SYNC_INTERVAL)
@@ -126,7 +124,7 @@ static tamiz_status log_group(struct op *op, struct store *s, struct writer *lea
         g->log_seq = store_active_log(s)->last_seq;
         store_active_log(s)->last_seq = first_seq + g->writes - 1;
     }
-    if (g->sync || (g->writes && !leader->no_log && sync_is_due(s)))
+    if (g->sync || (g->writes && !leader->no_log && write_sync_is_due(s)))
         TRY(store_sync_logs(op, s));
 done:
     if (st != TAMIZ_OK)
@@ -179,7 +177,7 @@ static void log_failed(struct op *op, struct store *s)
         lost |= s->logs[i].writer.broken && s->logs[i].writer.durable < s->logs[i].writer.end;
     const bool broken = store_active_log(s)->writer.broken;
     if (broken && !lost)
-        (void)store_new_log(&quiet, s, atomic_load_explicit(&s->seq, memory_order_relaxed) + 1);
+        (void)store_new_log(&quiet, s, store_active_log(s)->last_seq);
     const bool still = store_active_log(s)->writer.broken;
     mutex_unlock(&s->log_mutex);
     mutex_lock(&s->mutex);
@@ -199,7 +197,8 @@ static tamiz_status commit(struct op *op, struct store *s, struct writer *leader
         log_failed(op, s);
         return st;
     }
-    st = insert_group(op, g->memtable, leader, g, first_seq);
+    env_point(s->env, "write.insert");
+    st = insert_group(op, g->memtable->memtable, leader, g, first_seq);
     if (st != TAMIZ_OK) {
         mutex_lock(&s->log_mutex);
         retract_group(op, s, g);
@@ -209,8 +208,7 @@ static tamiz_status commit(struct op *op, struct store *s, struct writer *leader
         mutex_unlock(&s->mutex);
         return st;
     }
-    if (leader->no_log && g->writes)
-        atomic_store_explicit(&s->unlogged, true, memory_order_relaxed);
+    env_point(s->env, "write.publish");
     if (g->writes)
         atomic_store_explicit(&s->seq, first_seq + g->writes - 1, memory_order_release);
     return TAMIZ_OK;
@@ -265,10 +263,10 @@ static void enqueue(struct op *op, struct store *s, struct writer *w)
         return;
     w->waits = condition_init(op, &w->ready) == TAMIZ_OK;
     while (!w->done && s->first_writer != w) {
-        if (w->waits)
+        if (w->waits && (s->options.threads || !ENV_HAS(s->env, point)))
             condition_wait(&w->ready, &s->mutex);
         else
-            (void)condition_wait_us(&s->progress, &s->mutex, 100);
+            store_wait(s, &s->progress, 100);
     }
 }
 
@@ -309,9 +307,10 @@ tamiz_status db_write(struct op *op, struct writer *w)
         } else if (st == TAMIZ_OK) {
             g = collect(w);
             room_charge(s, g.bytes);
-            g.memtable =
-                atomic_load_explicit(&w->db->view, memory_order_relaxed)->memtables[0]->memtable;
+            g.memtable = atomic_load_explicit(&w->db->view, memory_order_relaxed)->memtables[0];
+            g.memtable->unlogged |= w->no_log && g.writes;
             mutex_unlock(&s->mutex);
+            env_point(s->env, "wal.lead");
             st = commit(op, s, w, &g);
             mutex_lock(&s->mutex);
         }

@@ -37,6 +37,9 @@ struct writer {
 
 tamiz_status db_write(struct op *op, struct writer *w);
 
+/* Whether the options want the log on the disk now. With threads, intervals are the syncer's. */
+bool write_sync_is_due(const struct store *s);
+
 /* From within `work`: sequences up to `seq` are taken, by what is not in the log. All logs are on
  * the disk afterwards. On failure nothing may have come of it. No lock held. */
 tamiz_status store_log_skip(struct op *op, struct store *s, uint64_t seq);

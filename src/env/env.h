@@ -22,6 +22,13 @@ bool env_is_complete(const tamiz_env *env);
     ((env)->ops->struct_size >= offsetof(tamiz_env_ops, function) + sizeof(env)->ops->function &&  \
      (env)->ops->function)
 
+/* At a named point, with no lock held: see tamiz_env_ops. */
+static inline void env_point(const tamiz_env *env, const char *name)
+{
+    if (ENV_HAS(env, point))
+        env->ops->point(env->ctx, name);
+}
+
 /* The allocator of `op` outlives the file. Opens `path`. TAMIZ_OPEN_DIRECT where the file system
  * refuses it: opened buffered, file_is_direct() says so. *file is NULL on failure; a missing file
  * is TAMIZ_IO_ERROR with op->os_error ENOENT. Owned: file_close. */

@@ -527,6 +527,7 @@ const tamiz_env_ops *sim_ops(void)
         .sleep_us = memory_sleep_us,
         .random = memory_random,
         .boot_id = memory_boot_id,
+        .point = sim_point,
     };
     return &ops;
 }

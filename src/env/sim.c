@@ -38,6 +38,7 @@ void tamiz_env_sim_free(tamiz_env_sim *sim)
 {
     if (!sim)
         return;
+    sim_tasks_free(sim);
     tree_free(sim);
     mutex_free(&sim->mutex);
     mem_free(&alloc_libc, sim, sizeof *sim);

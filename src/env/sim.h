@@ -6,6 +6,7 @@
  *     sim_node.c   names now and on the disk, and what leads to what
  *     sim_tree.c   paths, and the calls that change names
  *     sim_fault.c  which call meets which fault
+ *     sim_tasks.c  tasks that take turns at named points
  *     sim.c        crashes, copies, limits, the clock: the public face
  *     fs_memory.c  the table of functions
  *
@@ -18,7 +19,7 @@
 #include "env/thread.h"
 #include "tamiz/env_sim.h"
 
-enum { SECTOR = 512, NAME_BYTES = 256, PATTERN_BYTES = 64, FAULTS = 16 };
+enum { SECTOR = 512, NAME_BYTES = 256, PATTERN_BYTES = 64, FAULTS = 16, HELD = 8 };
 
 /* ---- one file or directory ---- */
 
@@ -112,6 +113,15 @@ struct tamiz_env_sim {
     uint64_t calls[TAMIZ_SIM_CALLS];
     void (*on_call)(void *ctx, uint64_t number, tamiz_sim_call kind, const char *name);
     void *on_call_ctx;
+
+    struct sim_task *tasks; /* in the order they were added */
+    struct sim_task *turn;  /* the one that runs; NULL: none does */
+    struct condition tasks_ended;
+    uint64_t schedule, points;
+    char held[HELD][PATTERN_BYTES]; /* points */
+    size_t held_count;
+    void (*on_point)(void *ctx, const char *name);
+    void *on_point_ctx;
 };
 
 /* One splitmix64 step. */
@@ -189,6 +199,11 @@ int tree_remove(tamiz_env_sim *s, const char *path, bool is_directory);
 int tree_rename(tamiz_env_sim *s, const char *from, const char *to);
 int tree_link(tamiz_env_sim *s, const char *from, const char *to);
 int tree_sync(tamiz_env_sim *s, const char *path);
+
+/* ---- sim_tasks.c ---- */
+
+void sim_point(void *ctx, const char *name); /* tamiz_env_ops.point */
+void sim_tasks_free(tamiz_env_sim *s);       /* those that never ran */
 
 /* ---- sim_fault.c ---- */
 

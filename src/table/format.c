@@ -205,8 +205,14 @@ tamiz_status table_footer_decode(struct op *op, struct slice bytes, uint64_t fil
  * Properties: varints entries, keys, tombstones, raw key bytes, raw value bytes, data blocks, data
  * bytes, seq_min, seq_max, created_us, block_raw_max; u64 (the bits of a double) expected rate and
  * bits per key of the filter; and each with a varint size before it: filter kind, hash name,
- * smallest key, largest key. What stands behind those was added later and is passed over.
+ * smallest key, largest key. Behind those: additions, each a varint tag and, with a varint size
+ * before them, its bytes, tags ascending; those with unknown tags are passed over.
+ *
+ *     tag 1   prefix filter: varints kind (1: bytes, 2: separator), value, and the size of the
+ *             image over the keys, behind which its own stands
  */
+enum { ADDITION_PREFIX_FILTER = 1 };
+
 static void buf_double(struct buf *out, double v)
 {
     uint64_t bits;
@@ -220,6 +226,58 @@ static double reader_double(struct reader *r)
     double v;
     memcpy(&v, &bits, sizeof v);
     return v;
+}
+
+static void put_addition(struct buf *out, uint64_t tag, const uint64_t *numbers, size_t count)
+{
+    uint8_t bytes[8 * VARINT_MAX], *at = bytes;
+    for (size_t i = 0; i < count; i++)
+        at = varint_store(at, numbers[i]);
+    buf_varint(out, tag);
+    buf_block(out, slice_of(bytes, (size_t)(at - bytes)));
+}
+
+/* A rule that a later version made up leaves the table without a prefix filter. */
+static bool take_prefix_filter(struct slice bytes, struct prefix_filter_place *place)
+{
+    struct reader r = reader_of(bytes);
+    const uint64_t kind = reader_varint(&r), value = reader_varint(&r);
+    place->keys_size = reader_varint(&r);
+    const bool named = kind <= TAMIZ_PREFIX_SEPARATOR && value <= UINT32_MAX;
+    const struct prefix_rule rule = {(tamiz_prefix_kind)kind, (uint32_t)value};
+    if (named && prefix_rule_is_known(rule))
+        place->rule = rule;
+    return !r.bad && place->keys_size > 0;
+}
+
+static bool take_additions(struct reader *r, struct table_properties *p)
+{
+    for (uint64_t before = 0; !r->bad && reader_left(r) > 0;) {
+        const uint64_t tag = reader_varint(r);
+        const struct slice bytes = reader_block(r);
+        if (r->bad || tag <= before)
+            return false;
+        if (tag == ADDITION_PREFIX_FILTER && !take_prefix_filter(bytes, &p->prefix))
+            return false;
+        before = tag;
+    }
+    return !r->bad;
+}
+
+bool table_filter_images(struct slice payload, const struct table_properties *p, struct slice *keys,
+                         struct slice *prefixes)
+{
+    const uint64_t size = p->prefix.keys_size;
+    *keys = payload;
+    *prefixes = slice_of(NULL, 0);
+    if (size == 0)
+        return true;
+    if (size > payload.size || payload.size - size < PREFIX_IMAGE_ALIGN)
+        return false;
+    const size_t at = ((size_t)size + PREFIX_IMAGE_ALIGN - 1) & ~(size_t)(PREFIX_IMAGE_ALIGN - 1);
+    *keys = slice_of(payload.data, (size_t)size);
+    *prefixes = slice_of(payload.data + at, payload.size - at);
+    return true;
 }
 
 void table_properties_encode(struct buf *out, const struct table_properties *p)
@@ -236,6 +294,9 @@ void table_properties_encode(struct buf *out, const struct table_properties *p)
     buf_block(out, p->hash_name);
     buf_block(out, p->smallest);
     buf_block(out, p->largest);
+    const uint64_t prefix[] = {p->prefix.rule.kind, p->prefix.rule.value, p->prefix.keys_size};
+    if (p->prefix.rule.kind != TAMIZ_PREFIX_NONE)
+        put_addition(out, ADDITION_PREFIX_FILTER, prefix, 3);
 }
 
 static bool properties_plausible(const struct table_properties *p)
@@ -265,7 +326,7 @@ tamiz_status table_properties_decode(struct op *op, struct slice payload, const 
     p->hash_name = reader_block(&r);
     p->smallest = reader_block(&r);
     p->largest = reader_block(&r);
-    if (!r.bad && properties_plausible(p))
+    if (!r.bad && take_additions(&r, p) && properties_plausible(p))
         return TAMIZ_OK;
     memset(p, 0, sizeof *p);
     return op_fail(op, TAMIZ_CORRUPTION,

@@ -12,7 +12,8 @@
  *     +--------------------+
  *     | dictionary block   |  what the data blocks were packed with; absent but for zstd-dict
  *     +--------------------+
- *     | filter block       |  an image (docs/format/filter.md); absent with filter=none
+ *     | filter block       |  an image (docs/format/filter.md); absent with filter=none. Behind it
+ *     |                    |  perhaps another, over the prefixes of the keys: the properties say
  *     +--------------------+
  *     | index block        |  one fence a data block, and its size
  *     +--------------------+
@@ -34,6 +35,7 @@
 #include "base/buf.h"
 #include "base/coding.h"
 #include "base/op.h"
+#include "table/prefix.h"
 
 #define TABLE_MAGIC UINT64_C(0x4241545a494d4154) /* "TAMIZTAB" read as little-endian */
 enum {
@@ -63,6 +65,14 @@ struct table_footer {
     uint64_t file_id;
 };
 
+/* The filter over the prefixes of the keys: an image of its own in the filter block, from the next
+ * multiple of PREFIX_IMAGE_ALIGN behind the one over the keys on. */
+enum { PREFIX_IMAGE_ALIGN = 64 };
+struct prefix_filter_place {
+    struct prefix_rule rule; /* NONE: there is none, or it is made by a rule unknown here */
+    uint64_t keys_size;      /* of the image over the keys; 0: that is the whole payload */
+};
+
 /* Everything a table says of itself. Slices borrow the decoded block. */
 struct table_properties {
     uint64_t entries; /* versions                       */
@@ -78,6 +88,7 @@ struct table_properties {
     struct slice filter_kind; /* "none" where there is none */
     struct slice hash_name;
     struct slice smallest, largest; /* user keys */
+    struct prefix_filter_place prefix;
 };
 
 /* The extent with its trailer, as it is read. */
@@ -99,6 +110,11 @@ uint64_t table_data_end(const struct table_footer *footer);
 void table_properties_encode(struct buf *out, const struct table_properties *p);
 tamiz_status table_properties_decode(struct op *op, struct slice payload, const char *path,
                                      struct table_properties *p);
+
+/* The filter block's payload taken apart: the image over the keys, and that over their prefixes,
+ * empty where the table has none. false: the first is said to be larger than the payload. */
+bool table_filter_images(struct slice payload, const struct table_properties *p, struct slice *keys,
+                         struct slice *prefixes);
 
 /* Appends trailer for the payload that is the last `size` bytes of `out`, standing at `offset` in
  * the file. */

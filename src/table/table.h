@@ -119,6 +119,16 @@ struct table_tally *table_tally(struct table *t);
 void table_quarantine(struct table *t);
 bool table_is_quarantined(const struct table *t);
 
+/* May the table have a key in `range`? Asks the filter over prefixes where the range leaves but one
+ * prefix by the table's own rule: TABLE_NO is certain, of its points (keys and their tombstones).
+ * Counts and tells; loads the table where needed. */
+tamiz_status table_ask_range(struct op *op, struct table *t, const struct table_read *how,
+                             const struct read_range *range, enum table_verdict *verdict);
+/* TABLE_MAYBE was the answer, and there was no key in the range. */
+void table_range_was_empty(struct op *op, const struct table_read *how);
+/* Of a loaded table, borrowed; family NULL: none. */
+const struct filter_view *table_prefix_filter(const struct table *t);
+
 bool table_is_loaded(const struct table *t);
 /* Which data block could have the key, from memory. false: none, or the table is not loaded. */
 bool table_locate(const struct table *t, struct slice key, uint32_t *block);

@@ -27,8 +27,10 @@ struct table_builder {
     struct codec_packer packer;
     struct index_builder index;
     struct buf fence;
-    struct buf hashes; /* u64 each, of distinct user keys */
-    struct buf last;   /* user key */
+    struct buf hashes;        /* u64 each, of distinct user keys */
+    struct buf prefix_hashes; /* of distinct prefixes */
+    struct buf prefix;        /* of the last key that has one */
+    struct buf last;          /* user key */
     struct buf smallest;
     uint64_t last_stamp;
     struct table_properties said; /* its slices are set at the end */
@@ -163,6 +165,20 @@ static void count_entry(struct table_builder *b, struct slice key, uint64_t stam
     p->raw_value_bytes += value.size;
 }
 
+/* Keys with one prefix are neighbours, so that each is met once. */
+static void add_prefix(struct table_builder *b, struct slice key)
+{
+    struct slice prefix;
+    if (b->prefix.size && slice_has_prefix(key, buf_slice(&b->prefix)))
+        return;
+    if (!prefix_of(b->options.prefix, key, &prefix))
+        return;
+    const uint64_t hash = hash_key(prefix);
+    buf_append(&b->prefix_hashes, &hash, sizeof hash);
+    buf_clear(&b->prefix);
+    buf_slice_append(&b->prefix, prefix);
+}
+
 static tamiz_status add_key(struct op *op, struct table_builder *b, struct slice key,
                             struct slice value, uint64_t hash)
 {
@@ -175,7 +191,10 @@ static tamiz_status add_key(struct op *op, struct table_builder *b, struct slice
     buf_clear(&b->last);
     buf_slice_append(&b->last, key);
     b->said.keys++;
-    if (b->hashes.failed || b->last.failed || b->smallest.failed)
+    if (b->options.prefix.kind != TAMIZ_PREFIX_NONE)
+        add_prefix(b, key);
+    if (b->hashes.failed || b->last.failed || b->smallest.failed || b->prefix_hashes.failed ||
+        b->prefix.failed)
         TRY(op_fail_memory(op));
 done:
     return st;
@@ -228,13 +247,13 @@ static void tell_ignored(const struct table_builder *b, const char *why)
     b->options.log.event(b->options.log.ctx, TAMIZ_EVENT_FILTER_IGNORED, text);
 }
 
-/* Opens the fresh image and asks it for every key. */
+/* Opens the fresh image and asks it for every hash. */
 static tamiz_status check_filter(struct op *op, const struct table_builder *b, struct slice image,
-                                 tamiz_filter_info *info)
+                                 const struct buf *set, tamiz_filter_info *info)
 {
     struct filter_view view;
-    const size_t n = b->hashes.size / sizeof(uint64_t);
-    const uint64_t *hashes = (const uint64_t *)(const void *)b->hashes.data;
+    const size_t n = set->size / sizeof(uint64_t);
+    const uint64_t *hashes = (const uint64_t *)(const void *)set->data;
     bool maybe[256];
     tamiz_status st;
     TRY(filter_view_open_custom(op, image, b->options.filter.custom, &view));
@@ -251,27 +270,89 @@ done:
     return st;
 }
 
-static tamiz_status put_filter(struct op *op, struct table_builder *b, tamiz_filter_info *info)
+static bool is_none(const tamiz_filter_policy *policy)
 {
+    return !policy->custom && strcmp(policy->kind, "none") == 0;
+}
+
+/* An image over `set` behind `block`, checked. Where it does not come out, `block` is as it was,
+ * that is told, and `info` says none. */
+static tamiz_status add_image(struct op *op, struct table_builder *b,
+                              const tamiz_filter_policy *policy, const struct buf *set,
+                              struct buf *block, tamiz_filter_info *info)
+{
+    const size_t before = block->size;
+    tamiz_status st;
+    *info = (tamiz_filter_info){.kind = "none", .expected_fpr = 1};
+    if (is_none(policy))
+        return TAMIZ_OK;
     uint8_t *image = NULL;
     size_t size = 0;
-    tamiz_status st = TAMIZ_OK;
-    (void)snprintf(info->kind, sizeof info->kind, "none");
-    info->expected_fpr = 1;
-    if (!b->options.filter.custom && strcmp(b->options.filter.kind, "none") == 0)
-        return TAMIZ_OK;
-    TRY(filter_image_make(op, &b->options.filter, (const uint64_t *)(const void *)b->hashes.data,
-                          b->hashes.size / sizeof(uint64_t), &image, &size));
-    TRY(check_filter(op, b, slice_of(image, size), info));
-    put_part(b, slice_of(image, size), &b->footer.filter);
+    TRY(filter_image_make(op, policy, (const uint64_t *)(const void *)set->data,
+                          set->size / sizeof(uint64_t), &image, &size));
+    TRY(check_filter(op, b, slice_of(image, size), set, info));
+    buf_append(block, image, size);
+    if (block->failed)
+        TRY(op_fail_memory(op));
 done:
     mem_free_aligned(op->alloc, image, size, FILTER_ALIGN);
     if (st == TAMIZ_NOT_SUPPORTED) {
         tell_ignored(b, op->text);
         op_forgive(op);
+        block->size = before;
         *info = (tamiz_filter_info){.kind = "none", .expected_fpr = 1};
         st = TAMIZ_OK;
     }
+    return st;
+}
+
+/* Where there is no filter over the keys, an image that says so. */
+static tamiz_status add_none(struct op *op, struct buf *block)
+{
+    static const tamiz_filter_policy none = {.kind = "none"};
+    uint8_t *image = NULL;
+    size_t size = 0;
+    tamiz_status st;
+    TRY(filter_image_make(op, &none, NULL, 0, &image, &size));
+    buf_append(block, image, size);
+    st = block->failed ? op_fail_memory(op) : TAMIZ_OK;
+done:
+    mem_free_aligned(op->alloc, image, size, FILTER_ALIGN);
+    return st;
+}
+
+/* Behind the image over the keys, that over their prefixes. */
+static tamiz_status add_prefix_image(struct op *op, struct table_builder *b, struct buf *block)
+{
+    static const uint8_t zeros[PREFIX_IMAGE_ALIGN] = {0};
+    const size_t before = block->size;
+    tamiz_filter_info info;
+    tamiz_status st;
+    if (before == 0)
+        TRY(add_none(op, block));
+    const size_t keys_size = block->size;
+    buf_append(block, zeros, (PREFIX_IMAGE_ALIGN - keys_size % PREFIX_IMAGE_ALIGN) % sizeof zeros);
+    const size_t at = block->size;
+    TRY(add_image(op, b, &b->options.prefix_filter, &b->prefix_hashes, block, &info));
+    if (block->size > at)
+        b->said.prefix = (struct prefix_filter_place){b->options.prefix, keys_size};
+    else
+        block->size = before;
+done:
+    return st;
+}
+
+static tamiz_status put_filter(struct op *op, struct table_builder *b, tamiz_filter_info *info)
+{
+    struct buf block = buf_init(b->alloc);
+    tamiz_status st;
+    TRY(add_image(op, b, &b->options.filter, &b->hashes, &block, info));
+    if (b->options.prefix.kind != TAMIZ_PREFIX_NONE && !is_none(&b->options.prefix_filter))
+        TRY(add_prefix_image(op, b, &block));
+    if (block.size)
+        put_part(b, buf_slice(&block), &b->footer.filter);
+done:
+    buf_free(&block);
     return st;
 }
 
@@ -353,6 +434,8 @@ static void builder_free(struct table_builder *b)
     buf_free(&b->raw);
     buf_free(&b->fence);
     buf_free(&b->hashes);
+    buf_free(&b->prefix_hashes);
+    buf_free(&b->prefix);
     buf_free(&b->last);
     buf_free(&b->smallest);
     mem_free_text(b->alloc, b->path);
@@ -431,6 +514,7 @@ tamiz_status table_builder_open(struct op *op, const tamiz_env *env, const struc
     block_builder_init(&b->block, alloc);
     index_builder_init(&b->index, alloc);
     b->out = b->raw = b->fence = b->hashes = b->last = b->smallest = buf_init(alloc);
+    b->prefix_hashes = b->prefix = b->out;
     const tamiz_status st = begin(op, b);
     if (st == TAMIZ_OK)
         *builder = b;

@@ -4,6 +4,9 @@
  * sized by the distinct keys that were really added, tombstones too, and asked for each of them
  * before it is written: one that denied a member would not be.
  *
+ * With a prefix rule the distinct prefixes of the keys get a filter as well, tombstones' too, by
+ * the same checks.
+ *
  * A block is ended where the next entry would make it larger than block_bytes and begins another
  * user key: the versions of a key are never parted. A filter that does not come out is an event,
  * and the table then has none.
@@ -18,6 +21,8 @@
 struct table_build_options {
     size_t block_bytes;
     tamiz_filter_policy filter;
+    struct prefix_rule prefix; /* kind NONE: no filter over prefixes */
+    tamiz_filter_policy prefix_filter;
     enum codec codec;
     int compression_level;
     enum io_purpose purpose; /* IO_DATA for a flush, IO_COMPACTION for a merge */

@@ -24,6 +24,8 @@ struct table_loaded {
     size_t filter_memory_size;
     tamiz_status filter_status; /* OK: in use, or the table was written without one */
     char filter_missing[OP_TEXT_MAX];
+    struct filter_view prefix_filter; /* family NULL: none to ask, which the words say */
+    char prefix_missing[OP_TEXT_MAX];
     struct table_properties properties; /* borrows the bytes below */
     struct buf properties_bytes;
 };

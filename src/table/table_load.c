@@ -155,13 +155,13 @@ done:
     return st;
 }
 
-/* ---- the filter ---- */
+/* ---- the filters ---- */
 
-static tamiz_status read_filter(struct op *op, const struct table *t, struct table_loaded *l,
-                                struct extent extent)
+/* The block, checked: its payload. */
+static tamiz_status read_filter_block(struct op *op, const struct table *t, struct table_loaded *l,
+                                      struct extent extent, struct slice *payload)
 {
     const uint64_t whole = extent_whole(extent);
-    struct slice image;
     enum codec codec;
     tamiz_status st;
     l->filter_memory =
@@ -171,46 +171,72 @@ static tamiz_status read_filter(struct op *op, const struct table *t, struct tab
     l->filter_memory_size = (size_t)whole;
     TRY(file_read(op, l->file, IO_FILTER, extent.offset, l->filter_memory, (size_t)whole));
     TRY(block_unseal(op, slice_of(l->filter_memory, (size_t)whole), l->file_id, extent.offset,
-                     t->path, true, &image, &codec));
+                     t->path, true, payload, &codec));
     if (codec != CODEC_NONE)
         TRY(op_fail(op, TAMIZ_NOT_SUPPORTED, "codec %d is unknown here", codec));
-    TRY(filter_view_open_custom(op, image, t->world->custom_filter, &l->filter));
 done:
     return st;
 }
 
-static void drop_filter(const struct table *t, struct table_loaded *l)
+static tamiz_status read_filters(struct op *op, const struct table *t, struct table_loaded *l,
+                                 struct extent extent)
+{
+    const tamiz_filter_family *custom = t->world->custom_filter;
+    struct slice payload, keys, prefixes;
+    tamiz_status st;
+    TRY(read_filter_block(op, t, l, extent, &payload));
+    if (!table_filter_images(payload, &l->properties, &keys, &prefixes))
+        TRY(op_fail(op, TAMIZ_CORRUPTION, "a filter block of %zu bytes: no room for two filters",
+                    payload.size));
+    TRY(filter_view_open_custom(op, keys, custom, &l->filter));
+    if (prefixes.size)
+        TRY(filter_view_open_custom(op, prefixes, custom, &l->prefix_filter));
+done:
+    return st;
+}
+
+static void drop_filters(const struct table *t, struct table_loaded *l)
 {
     mem_free_aligned(room_of(t), l->filter_memory, l->filter_memory_size, FILTER_ALIGN);
     l->filter_memory = NULL;
     l->filter_memory_size = 0;
-    l->filter = (struct filter_view){.expected_fpr = 1};
+    l->filter = l->prefix_filter = (struct filter_view){.expected_fpr = 1};
 }
 
-/* A filter can cost time, never truth: whatever is wrong with it is told once, and the table read
- * without. Only where memory is out the table is not opened: it may be there the next time. */
-static tamiz_status load_filter(struct op *op, const struct table *t, struct table_loaded *l,
-                                struct extent extent)
+static void name_filters(struct table_loaded *l)
 {
-    l->filter = (struct filter_view){.expected_fpr = 1};
-    if (extent.size == 0) {
-        (void)snprintf(l->filter_missing, sizeof l->filter_missing, "the table has none");
-        return TAMIZ_OK;
-    }
-    l->filter_status = read_filter(op, t, l, extent);
-    if (l->filter_status == TAMIZ_OUT_OF_MEMORY)
-        return l->filter_status;
-    if (l->filter_status != TAMIZ_OK) {
-        (void)snprintf(l->filter_missing, sizeof l->filter_missing, "%s", op->text);
-        op_forgive(op);
-        drop_filter(t, l);
-    } else if (l->filter.family) {
+    if (l->filter.family) {
         tamiz_filter_info info = TAMIZ_FILTER_INFO_INIT;
         filter_view_info(&l->filter, &info);
         memcpy(l->filter_name, info.kind, sizeof l->filter_name);
     } else {
         (void)snprintf(l->filter_missing, sizeof l->filter_missing, "it is of the kind none");
     }
+}
+
+/* A filter can cost time, never truth: whatever is wrong with it is told once, and the table read
+ * without. Only where memory is out the table is not opened: it may be there the next time. */
+static tamiz_status load_filters(struct op *op, const struct table *t, struct table_loaded *l,
+                                 struct extent extent)
+{
+    l->filter = l->prefix_filter = (struct filter_view){.expected_fpr = 1};
+    (void)snprintf(l->prefix_missing, sizeof l->prefix_missing, "the table has none");
+    if (extent.size == 0) {
+        (void)snprintf(l->filter_missing, sizeof l->filter_missing, "the table has none");
+        return TAMIZ_OK;
+    }
+    l->filter_status = read_filters(op, t, l, extent);
+    if (l->filter_status == TAMIZ_OUT_OF_MEMORY)
+        return l->filter_status;
+    if (l->filter_status == TAMIZ_OK) {
+        name_filters(l);
+        return TAMIZ_OK;
+    }
+    (void)snprintf(l->filter_missing, sizeof l->filter_missing, "%s", op->text);
+    if (l->properties.prefix.keys_size)
+        memcpy(l->prefix_missing, l->filter_missing, sizeof l->prefix_missing);
+    op_forgive(op);
+    drop_filters(t, l);
     return TAMIZ_OK;
 }
 
@@ -243,7 +269,7 @@ void table_loaded_close(const struct table *t, struct table_loaded *l)
         mem_free_aligned(room_of(t), l->places, index_count(l->index) * sizeof *l->places,
                          PLACES_ALIGN);
     }
-    drop_filter(t, l);
+    drop_filters(t, l);
     index_free(l->index);
     buf_free(&l->properties_bytes);
     mem_free(alloc, l, sizeof *l);
@@ -265,7 +291,7 @@ tamiz_status table_loaded_open(struct op *op, struct table *t, struct table_load
     TRY(read_tail(op, t, l, &tail, &footer));
     TRY(load_properties(op, t, l, &tail, &footer));
     TRY(load_index(op, t, l, &tail, &footer));
-    TRY(load_filter(op, t, l, footer.filter));
+    TRY(load_filters(op, t, l, footer.filter));
     tell_events(t, l);
 done:
     if (l->file)

@@ -87,6 +87,16 @@ static void check_key(struct verifier *v, uint32_t block, const struct block *b,
              v->t->path, slice_print(key, text, sizeof text));
 }
 
+static void check_prefix(struct verifier *v, struct slice key)
+{
+    struct slice prefix;
+    char text[60];
+    if (v->l->prefix_filter.family && prefix_of(v->l->properties.prefix.rule, key, &prefix) &&
+        !filter_view_may_contain(&v->l->prefix_filter, hash_key(prefix)))
+        find(v, "%s: expected the prefix filter to say maybe of %s, found that it denies it",
+             v->t->path, slice_print(prefix, text, sizeof text));
+}
+
 static void count_entry(struct table_properties *seen, struct slice key, uint64_t stamp,
                         struct slice value, bool fresh)
 {
@@ -120,6 +130,7 @@ static tamiz_status check_entries(struct verifier *v, uint32_t block, const stru
             v->seen.entries == 0 || !slice_equal(buf_slice(&v->last), buf_slice(&key));
         check_order(v, buf_slice(&key), e.stamp, offset);
         check_key(v, block, b, i, buf_slice(&key), offset);
+        check_prefix(v, buf_slice(&key));
         count_entry(&v->seen, buf_slice(&key), e.stamp, e.value, fresh);
         if (v->seen.entries == 1 && v->unreadable == 0 &&
             !slice_equal(buf_slice(&key), v->l->properties.smallest))

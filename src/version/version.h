@@ -101,8 +101,15 @@ struct table_meta *run_find(const struct run *run, struct slice key, uint64_t wo
 /* Table by number, or NULL. */
 struct table_meta *version_table(const struct version *v, uint64_t number);
 
-/* A run as one ordered iterator: opens one table at a time. The version outlives it, `how` is
- * copied. NULL: memory is out, recorded. */
-struct iter *run_iter(struct op *op, const struct run *run, const struct table_read *how);
+/*
+ * A run as one ordered iterator: opens one table at a time. The version outlives it, `how` is
+ * copied. NULL: memory is out, recorded.
+ *
+ * With a range (NULL: all of the run; borrowed for as long as the iterator lives) tables are left
+ * out that have nothing in it: by their keys, and where their filter over prefixes says so. What it
+ * shows beyond the range may then have holes; within it is all there is.
+ */
+struct iter *run_iter(struct op *op, const struct run *run, const struct table_read *how,
+                      const struct read_range *range);
 
 #endif

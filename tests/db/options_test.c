@@ -24,7 +24,8 @@ static void text_sets_fields_and_printing_reads_back(void **state)
     assert_public(tamiz_options_set(
                       &o,
                       "filter=bloom:12.5 cache=1MiB\nmemtable=64KiB  compression=none,none,zstd:5 "
-                      "sync=interval:20 compaction=off threads=0 direct_io=true"),
+                      "sync=interval:20 compaction=off threads=0 direct_io=true "
+                      "prefix_filter=sep:0x3A"),
                   TAMIZ_OK);
     assert_string_equal(o.filter.kind, "bloom");
     assert_true(o.filter.bits_per_key == 12.5 && o.cache == 1 << 20 && o.memtable == 65536 &&
@@ -33,12 +34,16 @@ static void text_sets_fields_and_printing_reads_back(void **state)
                 o.compression[7] == TAMIZ_COMPRESSION_ZSTD);
     assert_int_equal(o.compression_level[7], 5);
     assert_int_equal(o.sync_interval_ms, 20);
+    assert_int_equal(o.prefix_filter, TAMIZ_PREFIX_SEPARATOR);
+    assert_int_equal(o.prefix_filter_value, 0x3a);
     char *text;
     assert_public(tamiz_options_text(&o, &text), TAMIZ_OK);
     assert_public(tamiz_options_set(&back, text), TAMIZ_OK);
     tamiz_free(text);
     assert_memory_equal(&o.cache, &back.cache, sizeof o.cache);
     assert_int_equal(back.sync_interval_ms, 20);
+    assert_int_equal(back.prefix_filter, TAMIZ_PREFIX_SEPARATOR);
+    assert_int_equal(back.prefix_filter_value, 0x3a);
     assert_true(back.filter.bits_per_key == 12.5 && back.compression[2] == TAMIZ_COMPRESSION_ZSTD);
 }
 
@@ -58,6 +63,10 @@ static void a_wrong_setting_names_what_would_be_right_and_changes_nothing(void *
         {"filter=blom", "blom"},
         {"compression=gzip", "compression=gzip: want none or zstd"},
         {"compression=zstd:20", "compression=zstd:20: want"},
+        {"prefix_filter=0", "prefix_filter=0: want none, 1..1024 bytes or a separator sep:0x00"},
+        {"prefix_filter=1025", "prefix_filter=1025: want none, 1..1024 bytes"},
+        {"prefix_filter=sep::", "prefix_filter=sep::: want none"},
+        {"prefix_filter=sep:0x100", "want a separator sep:0x00..sep:0xff"},
         {"sync=sometimes", "sync=sometimes: want none, always or interval:MS"},
         {"verify=yes", "verify=yes: want true or false"},
         {"memtable=99999999999999999999", "memtable="},

@@ -56,10 +56,11 @@ static void crash_in_recovery(void *ctx, uint64_t number, tamiz_sim_call kind, c
     if (!wanted)
         return;
     tell(c->s, c->first_call, c->first_mode, c->first_n, number);
-    for (int mode = TAMIZ_SIM_DROP; mode < MODES; mode += 4) { /* drop and reorder */
+    static const tamiz_sim_crash modes[] = {TAMIZ_SIM_KEEP, TAMIZ_SIM_DROP, TAMIZ_SIM_REORDER};
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         tamiz_env_sim *copy = tamiz_env_sim_copy(c->sim);
         assert_non_null(copy);
-        tamiz_env_sim_crash(copy, (tamiz_sim_crash)mode, NULL, number);
+        tamiz_env_sim_crash(copy, modes[i], NULL, number);
         run_recover(c->s->r, copy, c->least);
         tamiz_env_sim_free(copy);
         c->s->second_crashes++;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Every call fails. The workload runs with a fault at its n-th call and goes on whatever fails:
- * reads in between show all that was acknowledged and nothing that failed. Then the fault ends, and
+ * reads in between show all that was acknowledged and nothing that failed; soon after the fault
+ * the process may end, or the power. Then the fault ends, and
  * without being reopened the store must read, write and close; and both a kill and a power cut at
  * that moment must leave what they have to leave.
  *
@@ -64,7 +65,7 @@ static void resume(struct run *r)
     CHECK(r, st == TAMIZ_OK, "writing after the fault: %s", tamiz_status_name(st));
     st = tamiz_flush(r->db);
     CHECK(r, st == TAMIZ_OK, "flushing after the fault: %s", tamiz_status_name(st));
-    r->h.durable = r->h.count;
+    run_all_in_tables(r);
     tamiz_env_sim_clock_advance(r->sim, 10000000);
     st = tamiz_compact(r->db, NULL, 0, NULL, 0);
     CHECK(r, st == TAMIZ_OK, "compacting after the fault: %s", tamiz_status_name(st));
@@ -82,6 +83,26 @@ static void crash_copy(struct run *r, tamiz_sim_crash mode, int least)
     tamiz_env_sim_crash(copy, mode, NULL, 99);
     run_recover(r, copy, least);
     tamiz_env_sim_free(copy);
+}
+
+/* The process or the power ends at one of the first calls after the fault, or at a later one. */
+struct aftermath {
+    struct run *r;
+    uint64_t calls;
+};
+
+static void end_after_the_fault(void *ctx, uint64_t number, tamiz_sim_call kind, const char *name)
+{
+    struct aftermath *a = ctx;
+    struct run *r = a->r;
+    (void)number, (void)kind, (void)name;
+    if (tamiz_env_sim_faults_acted(r->sim) == 0 || ++a->calls > 40)
+        return;
+    const bool kill = a->calls % 3 != 0;
+    if (a->calls > 3 && a->calls % (long_form() ? 5 : 20) != 0)
+        return;
+    crash_copy(r, kill ? TAMIZ_SIM_KEEP : TAMIZ_SIM_DROP,
+               kill && !r->may_lose ? history_acknowledged(&r->h) : r->h.durable);
 }
 
 /* Whether the fault acted. */
@@ -102,21 +123,24 @@ static bool trial(uint64_t seed, int kind, uint64_t nth)
     fault.nth = nth;
     r->may_lose = k->effect == TAMIZ_SIM_LOSE;
     assert_true(tamiz_env_sim_fault(r->sim, &fault));
-    (void)run_open_on(r, r->sim, &r->db);
+    struct aftermath aftermath = {.r = r};
+    tamiz_env_sim_on_call(r->sim, end_after_the_fault, &aftermath);
+    (void)run_open(r);
     for (int i = 0; i < STEPS; i++) {
         if (!r->db)
-            (void)run_open_on(r, r->sim, &r->db);
+            (void)run_open(r);
         if (r->db)
             (void)run_step(r);
     }
     const bool acted = tamiz_env_sim_faults_acted(r->sim) > 0;
+    tamiz_env_sim_on_call(r->sim, NULL, NULL);
     /* A failed sync means that the disk may lie about what was not synced: only what was counts. */
     crash_copy(r, TAMIZ_SIM_KEEP, r->may_lose ? r->h.durable : r->h.count);
     crash_copy(r, TAMIZ_SIM_DROP, r->h.durable);
     crash_copy(r, TAMIZ_SIM_REORDER, r->h.durable);
     tamiz_env_sim_clear(r->sim);
     if (!r->db) {
-        const tamiz_status st = run_open_on(r, r->sim, &r->db);
+        const tamiz_status st = run_open(r);
         CHECK(r, st == TAMIZ_OK, "opening after the fault: %s", tamiz_status_name(st));
     } else {
         resume(r);

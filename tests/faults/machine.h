@@ -8,7 +8,9 @@
  *
  *     - the prefix holds every group that was durable: synced, or followed by a sync or a flush;
  *     - no group is there by halves;
- *     - a failed group is not there, unless nothing that came after it was acknowledged.
+ *     - a failed group is not there, unless nothing that came after it was acknowledged;
+ *     - groups written with no_log are there up to some point and missing from there on: what was
+ *       flushed has them, and no log does.
  *
  * A value begins with the number of its group, so that a value read back says who wrote it, and its
  * other bytes and its size follow from that number, so that any damage shows.
@@ -19,6 +21,7 @@
 #define TAMIZ_TESTS_FAULTS_MACHINE_H
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +29,7 @@
 #include "tamiz/env_sim.h"
 #include "tamiz/tamiz.h"
 
+enum { EVERY_NO_LOG = INT_MAX };
 enum { KEYS = 40, GROUPS_MAX = 4096, BATCH_MAX = 6, VALUE_MAX = 1600, ABSENT = -1, DAMAGED = -2 };
 
 enum outcome { UNDER_WAY, ACKNOWLEDGED, FAILED };
@@ -38,13 +42,15 @@ struct change {
 struct group {
     struct change changes[BATCH_MAX];
     int count;
+    bool no_log;
     enum outcome outcome;
 };
 
 struct history {
     struct group groups[GROUPS_MAX];
     int count;
-    int durable; /* all acknowledged groups below this one survive a power cut */
+    int durable; /* all acknowledged groups below this one survive a power cut, */
+    int flushed; /* and below this one also those of no_log */
     int states[KEYS];
 };
 
@@ -92,13 +98,16 @@ static inline void states_empty(int states[KEYS])
 
 static inline void history_init(struct history *h)
 {
-    h->count = h->durable = 0;
+    h->count = h->durable = h->flushed = 0;
     states_empty(h->states);
 }
 
-static inline void group_apply(const struct history *h, int group, int states[KEYS])
+/* Groups of no_log from `cut` on are not there. */
+static inline void group_apply(const struct history *h, int group, int cut, int states[KEYS])
 {
     const struct group *g = &h->groups[group];
+    if (g->no_log && group >= cut)
+        return;
     for (int i = 0; i < g->count; i++)
         states[g->changes[i].key] = g->changes[i].is_put ? group : ABSENT;
 }
@@ -116,7 +125,7 @@ static inline void history_end(struct history *h, bool ok, bool synced)
     const int last = h->count - 1;
     h->groups[last].outcome = ok ? ACKNOWLEDGED : FAILED;
     if (ok)
-        group_apply(h, last, h->states);
+        group_apply(h, last, EVERY_NO_LOG, h->states);
     if (ok && synced)
         h->durable = h->count;
 }
@@ -132,30 +141,45 @@ static inline bool states_equal(const int a[KEYS], const int b[KEYS])
     return memcmp(a, b, KEYS * sizeof *a) == 0;
 }
 
+/* The groups behind the last acknowledged one, all failed: the first of them, and how many of them
+ * are thought about. */
+static inline int last_failed(const struct history *h, int *first)
+{
+    enum { MOST = 10 };
+    *first = h->count;
+    while (*first > 0 && h->groups[*first - 1].outcome == FAILED)
+        --*first;
+    return h->count - *first < MOST ? h->count - *first : MOST;
+}
+
 /* Is `got` what `states` and some of the groups behind the last acknowledged one, all failed, made?
  */
 static inline bool some_failed_allow(const struct history *h, const int states[KEYS],
                                      const int got[KEYS])
 {
-    enum { MOST = 10 };
-    int first = h->count;
-    while (first > 0 && h->groups[first - 1].outcome == FAILED)
-        first--;
-    const int n = h->count - first < MOST ? h->count - first : MOST;
+    int first;
+    const int n = last_failed(h, &first);
     for (unsigned mask = 0; mask < 1u << n; mask++) {
         int with[KEYS];
         memcpy(with, states, sizeof with);
         for (int i = 0; i < n; i++)
             if (mask >> i & 1)
-                group_apply(h, first + i, with);
+                group_apply(h, first + i, EVERY_NO_LOG, with);
         if (states_equal(with, got))
             return true;
     }
     return false;
 }
 
+/* Whether a point from which on no_log groups are missing could be this one. */
+static inline bool may_cut(const struct history *h, int cut)
+{
+    return cut == h->flushed || (cut > h->flushed && h->groups[cut - 1].no_log);
+}
+
 /* Is `got` what the first n groups made, for some n of at least `least`? */
-static inline bool history_allows(const struct history *h, int least, const int got[KEYS])
+static inline bool history_allows_cut(const struct history *h, int least, int cut,
+                                      const int got[KEYS])
 {
     int states[KEYS], with_failed[KEYS];
     while (least > 0 && h->groups[least - 1].outcome == FAILED)
@@ -166,34 +190,67 @@ static inline bool history_allows(const struct history *h, int least, const int 
     for (int i = 0; i < h->count; i++) {
         if (h->groups[i].outcome == FAILED) {
             memcpy(with_failed, states, sizeof states);
-            group_apply(h, i, with_failed);
+            group_apply(h, i, cut, with_failed);
             if (i >= least && states_equal(with_failed, got))
                 return true;
             continue;
         }
-        group_apply(h, i, states);
+        group_apply(h, i, cut, states);
         if (i + 1 >= least && states_equal(states, got))
             return true;
     }
     return some_failed_allow(h, states, got);
 }
 
-/* A machine that lost data was opened again and has `got`: a prefix that holds what was durable.
- * What is not in it never will be. */
-static inline bool history_rebase(struct history *h, const int got[KEYS])
+static inline bool history_allows(const struct history *h, int least, const int got[KEYS])
+{
+    for (int cut = h->count; cut >= h->flushed; cut--)
+        if (may_cut(h, cut) && history_allows_cut(h, cut > least ? cut : least, cut, got))
+            return true;
+    return false;
+}
+
+/* The largest n for which `got` is what the first n groups made; -1: none. */
+static inline int history_until(const struct history *h, int least, int cut, const int got[KEYS])
 {
     int states[KEYS], until = -1;
     states_empty(states);
     for (int i = 0; i <= h->count; i++) {
-        if (i >= h->durable && states_equal(states, got))
+        if (i >= least && states_equal(states, got))
             until = i;
         if (i < h->count && h->groups[i].outcome != FAILED)
-            group_apply(h, i, states);
+            group_apply(h, i, cut, states);
     }
-    for (int i = until; until >= 0 && i < h->count; i++)
-        h->groups[i].outcome = FAILED;
+    return until;
+}
+
+static inline bool history_rebase_acknowledged(struct history *h, int least, const int got[KEYS])
+{
+    int until = -1, cut = h->count + 1;
+    while (until < 0 && --cut >= h->flushed)
+        if (may_cut(h, cut))
+            until = history_until(h, least, cut, got);
+    for (int i = 0; until >= 0 && i < h->count; i++)
+        if (i >= until || (h->groups[i].no_log && i >= cut))
+            h->groups[i].outcome = FAILED;
     memcpy(h->states, got, sizeof h->states);
     return until >= 0;
+}
+
+/* A store whose machine lost data, or whose close failed, was opened again and has `got`: a prefix
+ * that holds the first `least` groups, and perhaps some that had failed last. What is not in it
+ * never will be. */
+static inline bool history_rebase(struct history *h, int least, const int got[KEYS])
+{
+    int first;
+    const int n = last_failed(h, &first);
+    for (unsigned mask = 0; mask < 1u << n; mask++) {
+        for (int i = 0; i < n; i++)
+            h->groups[first + i].outcome = mask >> i & 1 ? ACKNOWLEDGED : FAILED;
+        if (history_rebase_acknowledged(h, least, got))
+            return true;
+    }
+    return false;
 }
 
 /* ---- a run */
@@ -208,6 +265,8 @@ struct run {
     struct alloc *allocator; /* NULL: libc */
     int steps;
     bool may_lose;    /* a sync lost what it should have written, though the machine lives */
+    bool unclean;     /* the last close failed */
+    bool lies;        /* the disk does not do what it says: nothing is sure to be durable */
     char moment[240]; /* how to do this again; told on failure */
 };
 
@@ -254,6 +313,7 @@ static inline tamiz_status run_write(struct run *r, int count, bool sync)
     tamiz_batch *batch = count > 1 ? tamiz_batch_new() : NULL;
     tamiz_status st = TAMIZ_OK;
     w.sync = sync;
+    w.no_log = g->no_log = below(r, 10) == 0 && !sync;
     g->count = count;
     for (int i = 0; i < count; i++) {
         g->changes[i] = (struct change){(uint8_t)below(r, KEYS), below(r, 4) != 0};
@@ -351,14 +411,36 @@ static inline tamiz_status run_check_live(const struct run *r)
     return st;
 }
 
+/* Opens the run's store; what may be missing now is forgotten. */
+static inline tamiz_status run_open(struct run *r)
+{
+    const tamiz_status st = run_open_on(r, r->sim, &r->db);
+    int got[KEYS];
+    if (r->lies)
+        r->h.durable = r->h.flushed = 0;
+    const bool may_lose = r->may_lose || r->lies;
+    if (r->db && (may_lose || r->unclean) && run_look(r, r->db, got) == TAMIZ_OK) {
+        CHECK(r, history_rebase(&r->h, may_lose ? r->h.durable : r->h.count, got),
+              "opened again, writes are missing");
+        r->unclean = false;
+    }
+    return st;
+}
+
+static inline void run_all_in_tables(struct run *r)
+{
+    r->h.durable = r->h.flushed = r->h.count;
+}
+
 static inline tamiz_status run_reopen(struct run *r)
 {
-    tamiz_status st = tamiz_close(r->db);
+    const tamiz_status st = tamiz_close(r->db);
     r->db = NULL;
-    const tamiz_status opened = run_open_on(r, r->sim, &r->db);
-    int got[KEYS];
-    if (r->may_lose && r->db && run_look(r, r->db, got) == TAMIZ_OK)
-        CHECK(r, history_rebase(&r->h, got), "opened again, durable writes are missing");
+    if (st == TAMIZ_OK)
+        run_all_in_tables(r); /* or in a log that is on the disk */
+    else
+        r->unclean = true;
+    const tamiz_status opened = run_open(r);
     return st == TAMIZ_OK ? opened : st;
 }
 
@@ -455,9 +537,12 @@ static inline tamiz_status run_step(struct run *r)
         return run_write(r, 2 + (int)(small % 5), sync);
     if (what < 85)
         st = tamiz_flush(r->db);
-    else if (what < 87)
+    else if (what < 87) {
         st = tamiz_sync(r->db);
-    else if (what < 94)
+        if (st == TAMIZ_OK)
+            r->h.durable = r->h.count;
+        return st;
+    } else if (what < 94)
         return run_maintain(r, small);
     else if (what < 96)
         return run_reopen(r);
@@ -468,7 +553,7 @@ static inline tamiz_status run_step(struct run *r)
     else
         return run_check_live(r);
     if (st == TAMIZ_OK)
-        r->h.durable = r->h.count;
+        run_all_in_tables(r);
     return st;
 }
 
@@ -512,7 +597,7 @@ static inline void run_recover(struct run *r, tamiz_env_sim *crashed, int least)
         states_empty(states);
         for (int i = 0; i < least; i++)
             if (r->h.groups[i].outcome != FAILED)
-                group_apply(&r->h, i, states);
+                group_apply(&r->h, i, r->h.flushed, states);
         for (int i = 0; i < KEYS; i++)
             if (got[i] != states[i])
                 print_error("key %d: group %d, by the durable writes %d\n", i, got[i], states[i]);

@@ -24,10 +24,10 @@ static bool trial(uint64_t seed, bool sticky, uint64_t nth)
     (void)snprintf(r->moment, sizeof r->moment, "test_faults_memory %llu %d %llu",
                    (unsigned long long)seed, sticky, (unsigned long long)nth);
     alloc_fail_at(&memory, nth, sticky);
-    (void)run_open_on(r, r->sim, &r->db);
+    (void)run_open(r);
     for (int i = 0; i < STEPS; i++) {
         if (!r->db)
-            (void)run_open_on(r, r->sim, &r->db);
+            (void)run_open(r);
         if (r->db)
             (void)run_step(r);
     }

@@ -86,7 +86,7 @@ static tamiz_status operate(struct run *r, int operation)
     case OPERATIONS: break;
     }
     if (st == TAMIZ_OK)
-        r->h.durable = r->h.count;
+        run_all_in_tables(r);
     return st;
 }
 

@@ -50,6 +50,19 @@ static void get_all(struct fuzz *f, struct table *t)
     }
 }
 
+static void ask_all(struct fuzz *f, struct table *t)
+{
+    for (unsigned i = 0; i < 100; i += 7) {
+        char text[16];
+        (void)snprintf(text, sizeof text, "user%08u", i);
+        const struct slice key = slice_of_text(text);
+        const struct read_range range = {true, true, key, key};
+        enum table_verdict verdict;
+        (void)table_ask_range(&f->op, t, &fuzz_read, &range, &verdict);
+        op_forgive(&f->op);
+    }
+}
+
 static void walk_all(struct fuzz *f, struct table *t)
 {
     struct iter *it = table_iter(&f->op, t, &fuzz_read);
@@ -71,6 +84,7 @@ static void use(struct fuzz *f, const uint8_t *data, size_t size)
     if (!t)
         return;
     tamiz_report report = TAMIZ_REPORT_INIT;
+    ask_all(f, t);
     get_all(f, t);
     walk_all(f, t);
     op_forgive(&f->op);

@@ -32,7 +32,7 @@ struct option_set {
 static const struct option_set option_sets[] = {
     {"deep",
      "filter=blocked:10 memtable=64KiB block=512 table=16KiB cache=64KiB size_ratio=2 "
-     "level0_runs=2 threads=0 compaction=leveled",
+     "level0_runs=2 threads=0 compaction=leveled prefix_filter=3",
      true, 900, 1},
     {"tiered",
      "filter=none memtable=64KiB block=1KiB table=32KiB cache=0 size_ratio=3 level0_runs=2 "
@@ -40,10 +40,11 @@ static const struct option_set option_sets[] = {
      true, 900, 1},
     {"lazy",
      "filter=bloom:5 memtable=64KiB block=1KiB table=16KiB cache=1MiB size_ratio=3 level0_runs=3 "
-     "threads=0 compaction=lazy",
+     "threads=0 compaction=lazy prefix_filter=sep:0x2f",
      true, 900, 1},
     {"off",
-     "filter=bloom:16 memtable=128KiB block=4KiB table=64KiB cache=256MiB threads=0 compaction=off",
+     "filter=bloom:16 memtable=128KiB block=4KiB table=64KiB cache=256MiB threads=0 compaction=off "
+     "prefix_filter=11",
      true, 600, 1},
     {"large", "filter=blocked:10 memtable=64MiB cache=64MiB threads=2", false, 3000, 1},
     {"direct",
@@ -56,11 +57,12 @@ static const struct option_set option_sets[] = {
      true, 900, 1},
     {"monkey",
      "filter=bloom:8 filter_memory=monkey compression=none,none,zstd:3 memtable=64KiB block=1KiB "
-     "table=16KiB cache=64KiB size_ratio=2 level0_runs=2 threads=0 compaction=lazy verify=false",
+     "table=16KiB cache=64KiB size_ratio=2 level0_runs=2 threads=0 compaction=lazy verify=false "
+     "prefix_filter=2",
      true, 900, 1},
     {"threads-leveled",
      "filter=blocked:10 memtable=64KiB block=1KiB table=16KiB cache=64KiB size_ratio=2 "
-     "level0_runs=2 threads=2 compaction=leveled",
+     "level0_runs=2 threads=2 compaction=leveled prefix_filter=sep:0x00",
      false, 900, 2},
     {"threads-lazy",
      "filter=blocked:fpr=0.02 direct_io=true compression=zstd:1 memtable=64KiB block=1KiB "

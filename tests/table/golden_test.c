@@ -9,10 +9,12 @@ static const struct golden {
     const char *name;
     const char *filter;
     enum codec codec;
+    struct prefix_rule prefix;
 } goldens[] = {
-    {"plain.sst", "none", CODEC_NONE},
-    {"bloom-zstd.sst", "bloom:10", CODEC_ZSTD},
-    {"blocked.sst", "blocked:10", CODEC_NONE},
+    {"plain.sst", "none", CODEC_NONE, {TAMIZ_PREFIX_NONE, 0}},
+    {"bloom-zstd.sst", "bloom:10", CODEC_ZSTD, {TAMIZ_PREFIX_NONE, 0}},
+    {"blocked.sst", "blocked:10", CODEC_NONE, {TAMIZ_PREFIX_NONE, 0}},
+    {"prefix.sst", "bloom:9", CODEC_NONE, {TAMIZ_PREFIX_BYTES, 11}},
 };
 enum { GOLDENS = sizeof goldens / sizeof *goldens };
 
@@ -26,7 +28,9 @@ static void golden_model(struct model *m)
 static void golden_make(struct kit *k, const struct golden *g, const struct model *m,
                         struct buf *image)
 {
-    const struct table_build_options options = kit_options(g->filter, g->codec);
+    struct table_build_options options = kit_options(g->filter, g->codec);
+    options.prefix = g->prefix;
+    options.prefix_filter = options.filter;
     struct table_summary summary;
     kit_build(k, g->name, m, &options, &summary);
     kit_read_file(k, g->name, image);
@@ -112,6 +116,9 @@ static void the_golden_files_are_read_whole(void **state)
         assert_int_equal(table_properties(t)->created_us, 1000000);
         assert_int_equal(table_file_id(t), 0x1234);
         assert_int_equal(*table_filter_missing(t) != 0, i == 0);
+        assert_int_equal(table_prefix_filter(t)->family != NULL,
+                         goldens[i].prefix.kind != TAMIZ_PREFIX_NONE);
+        assert_int_equal(table_properties(t)->prefix.rule.value, goldens[i].prefix.value);
         table_free(t);
         buf_free(&golden);
         model_free(&m);

@@ -38,13 +38,15 @@ static tamiz *tree_open(tamiz_env *env, const char *filter)
 
 /* ---- adding up what the stories say */
 
-enum { STEPS = 12 };
-static const char *const step_names[STEPS] = {"memtable",      "memtable_filter_negative",
-                                              "outside_range", "filter_negative",
-                                              "filter_maybe",  "no_filter",
-                                              "index",         "block_cached",
-                                              "block_device",  "found",
-                                              "tombstone",     "absent_in_block"};
+enum { STEPS = 15 };
+static const char *const step_names[STEPS] = {"memtable",        "memtable_filter_negative",
+                                              "outside_range",   "filter_negative",
+                                              "filter_maybe",    "no_filter",
+                                              "index",           "block_cached",
+                                              "block_device",    "found",
+                                              "tombstone",       "absent_in_block",
+                                              "prefix_negative", "prefix_maybe",
+                                              "no_prefix_filter"};
 
 struct sums {
     uint64_t steps[STEPS][TAMIZ_LEVELS];
@@ -139,6 +141,49 @@ static void the_sum_of_explanations_is_the_statistics(void **state)
     }
     assert_int_equal(after.data.reads - before.data.reads, device_reads);
     assert_true(device_reads > 1000 && levels >= 2); /* else this proves little */
+    free(sums);
+    test_close(db);
+    tamiz_env_memory_free(env);
+}
+
+/* The same of ordered reads, and of filters over prefixes. */
+static void the_sum_of_explained_ranges_is_the_statistics(void **state)
+{
+    tamiz_env *env = tamiz_env_memory_new();
+    tamiz *db = tree_open(env, "blocked:8 prefix_filter=15");
+    struct sums *sums = calloc(1, sizeof *sums);
+    struct test_random r = {11};
+    tamiz_stats before = TAMIZ_STATS_INIT, after = TAMIZ_STATS_INIT;
+    uint64_t probes = 0, negatives = 0, unasked = 0, device_reads = 0;
+    (void)state;
+    assert_non_null(sums);
+    assert_public(tamiz_stats_get(db, &before), TAMIZ_OK);
+    for (uint64_t i = 0; i < 3000; i++) {
+        char key[24], *json;
+        tamiz_read_options o = TAMIZ_READ_OPTIONS_INIT;
+        (void)key_text(key, test_random_below(&r, 4 * KEYS));
+        o.prefix = key;
+        o.prefix_size = 14 + i % 3;
+        o.use_filters = i % 7 != 0;
+        assert_public(tamiz_explain_seek_json(db, key, o.prefix_size, 3, &o, &json), TAMIZ_OK);
+        add_up(json, sums);
+        tamiz_free(json);
+    }
+    assert_public(tamiz_stats_get(db, &after), TAMIZ_OK);
+    for (int i = 0; i < TAMIZ_LEVELS; i++) {
+        negatives += sum_of(sums, "prefix_negative", i);
+        probes += sum_of(sums, "prefix_negative", i) + sum_of(sums, "prefix_maybe", i);
+        unasked += sum_of(sums, "no_prefix_filter", i);
+        assert_int_equal(after.level[i].device_reads - before.level[i].device_reads,
+                         sum_of(sums, "block_device", i));
+        device_reads += sum_of(sums, "block_device", i);
+    }
+    assert_int_equal(after.prefix_probes - before.prefix_probes, probes);
+    assert_int_equal(after.prefix_negatives - before.prefix_negatives, negatives);
+    assert_int_equal(after.prefix_unavailable - before.prefix_unavailable, unasked);
+    assert_true(after.prefix_false_positives <= probes - negatives);
+    assert_int_equal(after.data.reads - before.data.reads, device_reads);
+    assert_true(negatives > 500 && probes > negatives && unasked > 500 && device_reads > 500);
     free(sums);
     test_close(db);
     tamiz_env_memory_free(env);
@@ -248,6 +293,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_sum_of_explanations_is_the_statistics),
+        cmocka_unit_test(the_sum_of_explained_ranges_is_the_statistics),
         cmocka_unit_test(every_kind_tells_what_it_probed),
         cmocka_unit_test(the_last_sentence_says_what_each_device_read_was_for),
         cmocka_unit_test(batches_and_ranges_are_explained_too),

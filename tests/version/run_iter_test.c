@@ -148,7 +148,7 @@ static void a_run_is_walked_whole_in_both_directions(void **state)
     (void)state;
     struct world w;
     world_make(&w);
-    struct iter *it = run_iter(&w.t.op, w.v->runs, &how);
+    struct iter *it = run_iter(&w.t.op, w.v->runs, &how, NULL);
     assert_non_null(it);
     assert_false(it->valid);
     iter_seek_first(it);
@@ -173,7 +173,7 @@ static void every_seek_and_step_lands_where_the_array_says(void **state)
     struct test_random random = test_random_start(77);
     struct world w;
     world_make(&w);
-    struct iter *it = run_iter(&w.t.op, w.v->runs, &how);
+    struct iter *it = run_iter(&w.t.op, w.v->runs, &how, NULL);
     size_t at = SIZE_MAX;
     for (int round = 0; round < 20000; round++) {
         char text[12];
@@ -222,7 +222,7 @@ static void a_table_that_cannot_be_read_is_an_error_and_the_others_go_on(void **
     assert_status(op, env_remove(op, w.env, "d/000003.sst"), TAMIZ_OK);
     assert_status(op, version_check_files(op, w.v, w.env, "d"), TAMIZ_CORRUPTION);
     op_forgive(op);
-    struct iter *it = run_iter(op, w.v->runs, &how);
+    struct iter *it = run_iter(op, w.v->runs, &how, NULL);
     iter_seek_first(it);
     size_t steps = 0;
     for (; it->valid; iter_next(it))
@@ -253,7 +253,7 @@ static void handles_are_shared_by_versions_and_closed_with_the_last(void **state
     assert_ptr_equal(next->tables[0]->table, w.v->tables[0]->table);
     version_unref(w.v);
     w.v = next;
-    struct iter *it = run_iter(op, w.v->runs, &how);
+    struct iter *it = run_iter(op, w.v->runs, &how, NULL);
     iter_seek(it, slice_of_text("key000200"), UINT64_MAX); /* was in table 2 */
     assert_true(it->valid && slice_equal(it->key, slice_of_text("key000320")));
     iter_close(it);
