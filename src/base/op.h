@@ -70,6 +70,7 @@ struct counters {
 
 /* Adds each counter of `from` to `to`. */
 void counters_sum(struct counters *to, const struct counters *from);
+void counters_clear(struct counters *c);
 
 enum { OP_TEXT_MAX = 400 };
 #define OP_NO_SEAT UINT32_MAX

@@ -129,7 +129,7 @@ get_sampled(struct op *op, struct tamiz *db, struct view *view, const struct loo
     const tamiz_status st = get_from_tables(op, view, lookup, how, stamp, found, &read.answered);
     ledger_reads_since(op, version, read.device_reads);
     if (st >= 0 && due & LEDGER_FOLLOW)
-        ledger_follow(op, db->store->ledger, version, &read);
+        ledger_follow(op, db->ledger, version, &read);
     return st;
 }
 
@@ -148,7 +148,7 @@ tamiz_status db_get(struct op *op, struct tamiz *db, struct slice key,
 
     tamiz_status st = get_from_memtables(op, view, &lookup, &stamp, &found->value);
     if (st == TAMIZ_NOT_FOUND && view->version->run_count) {
-        const unsigned due = ledger_due(op, db->store->ledger, &lookup, options);
+        const unsigned due = ledger_due(op, db->ledger, &lookup, options);
         if (__builtin_expect(due == 0, 1))
             st = get_from_tables(op, view, &lookup, &how, &stamp, found, NULL);
         else

@@ -60,6 +60,15 @@ void ledger_free(struct ledger *l)
     mem_free(l->alloc, l, sizeof *l);
 }
 
+void ledger_reset(struct ledger *l, uint64_t block_bytes)
+{
+    mutex_lock(&l->mutex);
+    l->sampler.block_bytes = block_bytes;
+    l->sampler.configured_bytes = 0; /* the rest is chosen anew */
+    ghost_clear(&l->ghost);
+    mutex_unlock(&l->mutex);
+}
+
 unsigned ledger_decide(const struct op *op, const struct ledger *l, const struct lookup *lookup,
                        const tamiz_read_options *options)
 {

@@ -69,7 +69,7 @@ static void follow(const struct multi *m, struct pending *p, const struct table 
 {
     p->followed.lookup = &p->lookup;
     p->followed.answered = table;
-    ledger_follow(m->op, m->db->store->ledger, m->view->version, &p->followed);
+    ledger_follow(m->op, m->db->ledger, m->view->version, &p->followed);
 }
 
 static void answer(struct multi *m, const struct pending *p, tamiz_status st, uint64_t stamp,
@@ -343,8 +343,7 @@ static void run_chunk(struct multi *m, const void *const keys[], const size_t ke
         m->keys[i] = (struct pending){
             .index = at, .lookup = lookup_make(slice_of(keys[at], key_sizes[at]), seq)};
         counter_add(&m->op->count->gets, 1);
-        const unsigned due =
-            ledger_due(m->op, m->db->store->ledger, &m->keys[i].lookup, m->options);
+        const unsigned due = ledger_due(m->op, m->db->ledger, &m->keys[i].lookup, m->options);
         if (due & LEDGER_AUDIT)
             audit_read(m->op, m->db->store, m->view->version, &m->keys[i].lookup);
         m->keys[i].is_followed = due & LEDGER_FOLLOW;

@@ -340,7 +340,7 @@ static void iter_unlink(struct tamiz_iter *it)
         s->iters = it->following;
     if (it->following)
         it->following->previous = it->previous;
-    counters_sum(&s->ended, &it->count);
+    counters_sum(&it->db->ended, &it->count);
 }
 
 /* Unlinked by now. */
@@ -367,12 +367,12 @@ static void iter_end(struct tamiz_iter *it)
 
 /* ---- the park ---- */
 
-void iters_forget(struct store *s, const struct view *view)
+void iters_forget(struct tamiz *db, const struct view *view)
 {
-    assert(mutex_held(&s->mutex));
+    assert(mutex_held(&db->store->mutex));
     for (size_t i = 0; i < PARK_PLACES; i++) {
-        struct tamiz_iter *it = park_take_from(&s->park.places[i]);
-        if (!it || (view && it->view != view && park_put(&s->park, it)))
+        struct tamiz_iter *it = park_take_from(&db->park.places[i]);
+        if (!it || (view && it->view != view && park_put(&db->park, it)))
             continue;
         iter_unlink(it);
         iter_free(it);
@@ -401,7 +401,7 @@ static bool iter_park(struct tamiz_iter *it)
     iter_rest(it->merge);
     trim(&it->saved_key);
     trim(&it->saved_value);
-    struct park_place *place = park_put(&db->store->park, it);
+    struct park_place *place = park_put(&db->park, it);
     if (!place)
         return false;
     return atomic_load_explicit(&db->view, memory_order_seq_cst) == view ||
@@ -412,7 +412,7 @@ static bool iter_park(struct tamiz_iter *it)
 static struct tamiz_iter *iter_again(struct tamiz *db, const tamiz_read_options *options)
 {
     uint64_t seq;
-    struct tamiz_iter *it = is_plain(options) ? park_take(&db->store->park) : NULL;
+    struct tamiz_iter *it = is_plain(options) ? park_take(&db->park) : NULL;
     if (!it)
         return NULL;
     if (view_borrow(db, &seq) != it->view) {
@@ -440,7 +440,7 @@ static struct tamiz_iter *iter_new(struct tamiz *db, const tamiz_read_options *o
     it->lower = it->upper = it->saved_key = it->saved_value = buf_init(&s->alloc);
     iter_link(it);
     uint64_t seq;
-    struct epoch_slot *slot = epoch_enter(&s->epoch);
+    struct epoch_slot *slot = epoch_enter_at(&s->epoch, db->slots);
     it->view = view_acquire(db, &seq);
     epoch_leave(slot);
     it->stamp_max = stamp_of(read_options_seq(options, seq), 0) | 15;

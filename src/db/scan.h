@@ -33,8 +33,8 @@ struct tamiz_iter {
     uint64_t steps;
 };
 
-/* Frees the iterators that wait in the park, those over `view` or, where it is NULL, all.
+/* Frees the iterators that wait in the keyspace's park, those over `view` or, where it is NULL, all.
  * store->mutex held. */
-void iters_forget(struct store *s, const struct view *view);
+void iters_forget(struct tamiz *db, const struct view *view);
 
 #endif

@@ -5,11 +5,12 @@
 
 #include "db/scan.h"
 
-struct mem_ref *mem_ref_new(struct op *op, struct store *s, uint64_t first_log)
+struct mem_ref *mem_ref_new(struct op *op, const struct tamiz *db, uint64_t first_log)
 {
+    struct store *s = db->store;
     struct mem_ref *m = mem_new_array(&s->alloc, 1, sizeof *m);
     if (m)
-        m->memtable = memtable_new(&s->alloc, (size_t)s->options.memtable);
+        m->memtable = memtable_new(&s->alloc, (size_t)db->options.memtable);
     if (!m || !m->memtable) {
         mem_free(&s->alloc, m, sizeof *m);
         op_fail_memory(op);
@@ -60,40 +61,39 @@ struct view *view_reserve(struct op *op, struct store *s)
     return view_empty(op, s, VIEW_ROOM);
 }
 
-/* What readers count with it is part of the store's sum from here on. */
-static void list_view(struct view *v)
+/* What readers count with it is part of the keyspace's sum from here on. */
+static void list_view(struct tamiz *db, struct view *v)
 {
-    struct store *s = v->store;
-    mutex_lock(&s->views_mutex);
-    v->older = s->newest_view;
+    mutex_lock(&v->store->views_mutex);
+    v->db = db;
+    v->older = db->newest_view;
     if (v->older)
         v->older->newer = v;
-    s->newest_view = v;
-    mutex_unlock(&s->views_mutex);
+    db->newest_view = v;
+    mutex_unlock(&v->store->views_mutex);
 }
 
 /* It goes, what was counted with it stays. */
 static void unlist_view(struct view *v)
 {
-    struct store *s = v->store;
-    mutex_lock(&s->views_mutex);
-    misses_sum(&v->misses, v->version, &s->seen_off);
+    mutex_lock(&v->store->views_mutex);
+    misses_sum(&v->misses, v->version, &v->db->gone);
     if (v->older)
         v->older->newer = v->newer;
     if (v->newer)
         v->newer->older = v->older;
     else
-        s->newest_view = v->older;
-    mutex_unlock(&s->views_mutex);
+        v->db->newest_view = v->older;
+    mutex_unlock(&v->store->views_mutex);
 }
 
-void views_sum(struct store *s, struct counters *sum)
+void views_sum(struct tamiz *db, struct counters *sum)
 {
-    mutex_lock(&s->views_mutex);
-    counters_sum(sum, &s->seen_off);
-    for (const struct view *v = s->newest_view; v; v = v->older)
+    mutex_lock(&db->store->views_mutex);
+    counters_sum(sum, &db->gone);
+    for (const struct view *v = db->newest_view; v; v = v->older)
         misses_sum(&v->misses, v->version, sum);
-    mutex_unlock(&s->views_mutex);
+    mutex_unlock(&db->store->views_mutex);
 }
 
 void view_fill(struct view *v, struct mem_ref *const *memtables, uint32_t count,
@@ -108,7 +108,6 @@ void view_fill(struct view *v, struct mem_ref *const *memtables, uint32_t count,
     }
     version_ref(version);
     misses_init(&v->misses, version);
-    list_view(v);
 }
 
 struct view *view_new(struct op *op, struct store *s, struct mem_ref *const *memtables,
@@ -117,6 +116,17 @@ struct view *view_new(struct op *op, struct store *s, struct mem_ref *const *mem
     struct view *v = view_empty(op, s, count);
     if (v)
         view_fill(v, memtables, count, version);
+    return v;
+}
+
+struct view *view_nothing(struct op *op, struct store *s)
+{
+    const struct version_edit nothing = {.removed_count = 0};
+    struct version *version = NULL;
+    struct view *v = NULL;
+    if (version_apply(op, &s->alloc, NULL, &nothing, &version) == TAMIZ_OK)
+        v = view_new(op, s, NULL, 0, version);
+    version_unref(version);
     return v;
 }
 
@@ -130,7 +140,7 @@ void view_unref(struct view *v)
     if (!v || atomic_fetch_sub_explicit(&v->refs, 1, memory_order_acq_rel) != 1)
         return;
     struct store *s = v->store;
-    if (v->version)
+    if (v->db)
         unlist_view(v);
     for (uint32_t i = 0; i < v->memtable_count; i++)
         mem_ref_unref(s, v->memtables[i]);
@@ -150,10 +160,12 @@ bool view_unlogged(const struct view *v)
 void view_publish(struct tamiz *db, struct view *next)
 {
     assert(mutex_held(&db->store->mutex));
+    list_view(db, next);
+    db->active = next->memtable_count ? next->memtables[0] : NULL;
     struct view *old = atomic_exchange_explicit(&db->view, next, memory_order_seq_cst);
     if (!old)
         return;
-    iters_forget(db->store, old);
+    iters_forget(db, old);
     epoch_retire(&db->store->epoch, &old->retired);
 }
 

@@ -18,14 +18,15 @@
 struct mem_ref {
     _Atomic uint32_t refs;
     struct memtable *memtable;
-    uint64_t first_log; /* the oldest log that has a write of it */
+    uint64_t first_log; /* the oldest log that has a write of it, where it has any */
     bool unlogged;      /* it has writes that are in no log. Guarded by store->mutex */
 };
 
 struct view {
     struct misses misses;
     struct retired retired;
-    struct view *older, *newer; /* of the store's filled views; guarded by store->views_mutex */
+    struct tamiz *db;           /* whose it is; NULL: not published yet */
+    struct view *older, *newer; /* of db's views; guarded by store->views_mutex */
     _Atomic uint32_t refs;
     struct store *store;
     struct version *version;
@@ -34,7 +35,7 @@ struct view {
     struct mem_ref *memtables[]; /* newest first; [0] is written, the others are sealed */
 };
 
-struct mem_ref *mem_ref_new(struct op *op, struct store *s, uint64_t first_log);
+struct mem_ref *mem_ref_new(struct op *op, const struct tamiz *db, uint64_t first_log);
 void mem_ref_unref(struct store *s, struct mem_ref *m);
 
 /* A view over `memtables` (newest first) and `version`, each referenced again. One reference. NULL:
@@ -48,6 +49,8 @@ struct view *view_reserve(struct op *op, struct store *s);
 enum { VIEW_ROOM = 8 };
 void view_fill(struct view *v, struct mem_ref *const *memtables, uint32_t count,
                struct version *version);
+/* A view of no memtable and no table. NULL: memory is out (recorded). */
+struct view *view_nothing(struct op *op, struct store *s);
 void view_ref(struct view *v);
 void view_unref(struct view *v);
 
@@ -57,9 +60,9 @@ bool view_unlogged(const struct view *v);
 /* Puts `next` (whose reference passes over) in the place of the current view. store->mutex held. */
 void view_publish(struct tamiz *db, struct view *next);
 
-/* Adds to `sum` what was counted with the store's views, those that are gone as well. Any thread.
- */
-void views_sum(struct store *s, struct counters *sum);
+/* Adds to `sum` what was counted with the keyspace's views, those that are gone as well. Any
+ * thread. */
+void views_sum(struct tamiz *db, struct counters *sum);
 
 /* The current view with a reference, and the sequence up to which it is complete. Inside an epoch.
  */
