@@ -390,6 +390,9 @@ typedef struct tamiz_stats {
     uint64_t prefix_probes, prefix_negatives;
     uint64_t prefix_false_positives; /* maybe, and the table had nothing in the range */
     uint64_t prefix_unavailable; /* gone into unasked: no such filter, or no one prefix to ask */
+    /* Time that flushes and compactions took, waiting included; and how much of it building and
+     * checking filters took, that of other table builds (ingestion, repair) included. */
+    uint64_t background_us, filter_build_us;
 } tamiz_stats;
 #ifdef __cplusplus
 #define TAMIZ_STATS_INIT tamiz_stats_init_value()

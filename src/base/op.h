@@ -61,6 +61,7 @@ struct counters {
     counter stall_flush_us, stall_level0_us, stall_debt_us; /* the same, by reason */
     counter flushes, flush_bytes_in, flush_bytes_out;
     counter compactions, compaction_bytes_in, compaction_bytes_out;
+    counter background_us, filter_build_us; /* flushes and merges; building filters, of that */
     counter tables_dropped;                /* inside a range delete, unread */
     counter followed_squares;              /* of the ledger: db/ledger.c */
     counter filter_audits, filter_denials; /* negatives really looked into; and found wrong */

@@ -126,6 +126,8 @@ static void fill_counters(tamiz_stats *out, const struct counters *c)
     out->stall_flush_us = counter_get(&c->stall_flush_us);
     out->stall_level0_us = counter_get(&c->stall_level0_us);
     out->stall_debt_us = counter_get(&c->stall_debt_us);
+    out->background_us = counter_get(&c->background_us);
+    out->filter_build_us = counter_get(&c->filter_build_us);
     out->tables_dropped = counter_get(&c->tables_dropped);
     out->range_deleted = counter_get(&c->memtables.steps[TAMIZ_STEP_RANGE_TOMBSTONE]);
     for (int i = 0; i < TAMIZ_LEVELS; i++)
@@ -250,6 +252,8 @@ static const struct field store_fields[] = {
     WHOLE(prefix_negatives),
     WHOLE(prefix_false_positives),
     WHOLE(prefix_unavailable),
+    WHOLE(background_us),
+    WHOLE(filter_build_us),
 };
 static const struct field io_fields[] = {
     WHOLE(data), WHOLE(index), WHOLE(filter), WHOLE(meta), WHOLE(log), WHOLE(compaction),
