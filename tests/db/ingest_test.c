@@ -438,6 +438,31 @@ static void a_call_that_fails_leaves_all_or_nothing_and_writing_goes_on(void **s
 }
 
 /* It is durable when it returns, and so is what was acknowledged before it, synced or not. */
+/* Its sequences are used again, although the log that failed still says that they were skipped. */
+static void what_a_failed_log_says_of_an_ingestion_does_not_count(void **state)
+{
+    (void)state;
+    struct world world = world_new(15);
+    tamiz_sim_fault fault = TAMIZ_SIM_FAULT_INIT;
+    tamiz *db = test_open("s", "threads=0", world.env);
+    test_put(db, "a", "1");
+    assert_public(tamiz_sync(db), TAMIZ_OK);
+    build(world.env, "t", "b=table c=table");
+    fault.call = TAMIZ_SIM_FSYNC;
+    fault.name = "*.log";
+    assert_true(tamiz_env_sim_fault(world.sim, &fault));
+    assert_public(take_in(db, "t", NULL), TAMIZ_IO_ERROR);
+    test_put(db, "b", "2");
+    tamiz_env_sim *copy = tamiz_env_sim_copy(world.sim);
+    tamiz_env_sim_crash(copy, TAMIZ_SIM_KEEP, NULL, 0);
+    tamiz *after = test_open("s", "threads=0", tamiz_env_sim_env(copy));
+    assert_string_equal(test_scan(after, NULL), "a=1 b=2");
+    test_close(after);
+    tamiz_env_sim_free(copy);
+    test_close(db);
+    tamiz_env_sim_free(world.sim);
+}
+
 static void writes_before_it_are_durable_with_it(void **state)
 {
     (void)state;
@@ -553,6 +578,7 @@ int main(void)
         cmocka_unit_test(it_is_copied_where_it_cannot_be_linked),
         cmocka_unit_test(a_crash_at_any_call_leaves_all_or_nothing),
         cmocka_unit_test(a_call_that_fails_leaves_all_or_nothing_and_writing_goes_on),
+        cmocka_unit_test(what_a_failed_log_says_of_an_ingestion_does_not_count),
         cmocka_unit_test(writes_before_it_are_durable_with_it),
         cmocka_unit_test(beside_writers_and_merges_everyone_sees_whole_sets),
     };
