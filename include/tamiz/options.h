@@ -19,7 +19,7 @@ extern "C" {
 typedef enum tamiz_compression {
     TAMIZ_COMPRESSION_NONE,
     TAMIZ_COMPRESSION_ZSTD,
-    TAMIZ_COMPRESSION_ZSTD_DICT
+    TAMIZ_COMPRESSION_ZSTD_DICT /* with a dictionary that is trained for each table */
 } tamiz_compression;
 typedef enum tamiz_compaction {
     TAMIZ_COMPACTION_OFF,
