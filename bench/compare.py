@@ -11,6 +11,10 @@ second.
     bench/compare.py --bin build/release/bench --num 1m readrandom readmissing
     bench/compare.py --bin build/release/bench --num 10m --repeats 5 --regime memory \\
         --json compare.json --markdown compare.md
+    bench/compare.py --bin build/release/bench --num 10m --repeats 1 --keep --append all.json \\
+        readmissing                              # one repeat more, now that the machine is quiet
+
+A setting may be run in pieces: with --keep the stores stay, with --append the results add up.
 
 Workloads are those of `tamiz_bench --help`, NAME:PARAMETER@THREADS. Fills begin with an empty
 store and are each a run of their own; whatever reads runs on a store that is filled once for each
@@ -55,6 +59,8 @@ def parse_arguments():
     p.add_argument("--bits", default="10", help="filter bits of a key")
     p.add_argument("--options", default="", help="for tamiz, in its own words")
     p.add_argument("--json", help="everything that was measured")
+    p.add_argument("--append", help="a --json of earlier runs of the same settings: what is measured "
+                                    "now joins it, so that many repeats can be many short runs")
     p.add_argument("--markdown", help="the table, beside standard output")
     p.add_argument("--keep", action="store_true", help="keep stores, and use those that are there")
     return p.parse_args()
@@ -166,6 +172,22 @@ def run_everything(a, engines, results):
             shutil.rmtree(runner.path(engine, "write"), ignore_errors=True)
 
 
+SAME = ("num", "reads", "regime", "cache", "bits", "options")
+
+
+def earlier(a):
+    """The results that this run's join; none where there is no such file yet."""
+    fresh = {"settings": vars(a), "versions": {}, "rows": {}}
+    if not a.append or not os.path.exists(a.append):
+        return fresh
+    with open(a.append, encoding="utf-8") as f:
+        results = json.load(f)
+    other = [k for k in SAME if results["settings"].get(k) != getattr(a, k)]
+    if other:
+        sys.exit(f"compare: {a.append} was measured with another {', '.join(other)}")
+    return results
+
+
 def spread(rows, field):
     """Median, minimum, maximum; None where nothing was measured."""
     values = [r[field] for r in rows if r.get(field) is not None]
@@ -205,11 +227,22 @@ def table(header, lines):
     return "\n".join(out + ["| " + " | ".join(line) + " |" for line in lines])
 
 
+def memory_line(results, engine):
+    """What the process had at most, and at the end what it had and the engine said of it."""
+    rows = [r for by in results["rows"].values() for r in by.get(engine, [])]
+    last = max(rows, key=lambda r: r["rss_bytes"])
+    said = last.get("memory_bytes", 0)
+    return [engine, f"{max(r['peak_rss_bytes'] for r in rows) / 1e6:.0f}",
+            f"{last['rss_bytes'] / 1e6:.0f}", f"{said / 1e6:.0f}" if said else "-",
+            f"{last['rss_bytes'] / said:.3f}" if said else "-"]
+
+
 def markdown(results, engines):
     a = results["settings"]
     names = [f"{e} {results['versions'].get(e, '')}".strip() for e in engines]
+    repeats = [len(rows) for by in results["rows"].values() for rows in by.values()]
     text = [f"{a['num']} keys of 16 + 100 bytes, regime {a['regime']}, filters at {a['bits']} bits, "
-            f"median of {a['repeats']} repeats (fills and writes {a['fill_repeats']}).", "",
+            f"median of {min(repeats, default=0)} to {max(repeats, default=0)} repeats.", "",
             "CPU µs per operation [min-max], p50 µs, operations/s:", "",
             table(["workload"] + names,
                   [[w] + [cell(by.get(e)) for e in engines] for w, by in results["rows"].items()])]
@@ -219,6 +252,9 @@ def markdown(results, engines):
                  table(["workload"] + peers,
                        [[w] + [ratio_cell(by.get(e), by.get("tamiz")) for e in peers]
                         for w, by in results["rows"].items()])]
+    text += ["", "Memory of the process, MB:", "",
+             table(["engine", "at most", "resident", "by the engine's own count", "resident / own"],
+                   [memory_line(results, e) for e in engines])]
     return "\n".join(text) + "\n"
 
 
@@ -228,15 +264,15 @@ def main():
     if not engines:
         return 2
     os.makedirs(a.dir, exist_ok=True)
-    results = {"settings": vars(a), "versions": {}, "rows": {}}
+    results = earlier(a)
     try:
         run_everything(a, engines, results)
     except KeyboardInterrupt:
         print("compare: interrupted: this is what there is so far", file=sys.stderr)
-    text = markdown(results, engines)
+    text = markdown(results, [e for e in ENGINES if e in results["versions"]])
     print(text)
-    if a.json:
-        with open(a.json, "w", encoding="utf-8") as f:
+    for path in {a.json, a.append} - {None}:
+        with open(path, "w", encoding="utf-8") as f:
             json.dump(results, f, indent=1)
     if a.markdown:
         with open(a.markdown, "w", encoding="utf-8") as f:

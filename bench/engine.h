@@ -40,7 +40,8 @@ struct engine_options {
 struct engine_counts {
     uint64_t device_reads; /* of data, as the engine counts them */
     uint64_t device_read_bytes;
-    bool known; /* false: this engine does not count */
+    uint64_t memory_bytes; /* that it says it holds: cache, tables, memtables; 0: it does not say */
+    bool known;            /* false: this engine does not count reads */
 };
 
 struct engine {

@@ -130,7 +130,7 @@ int Flush(void *p) {
     return ENGINE_OK;
 }
 
-void Counts(void *, engine_counts *c) { *c = engine_counts{0, 0, false}; }
+void Counts(void *, engine_counts *c) { *c = engine_counts{0, 0, 0, false}; }
 
 char *Describe(void *p) {
     std::string text;

@@ -187,6 +187,12 @@ int Compact(void *p) {
 
 void Counts(void *p, engine_counts *c) {
     const auto &statistics = static_cast<Store *>(p)->options.statistics;
+    for (const char *part : {"rocksdb.block-cache-usage", "rocksdb.cur-size-all-mem-tables",
+                             "rocksdb.estimate-table-readers-mem"}) {
+        uint64_t bytes = 0;
+        if (static_cast<Store *>(p)->db->GetIntProperty(part, &bytes))
+            c->memory_bytes += bytes;
+    }
     c->known = statistics != nullptr;
     if (!statistics)
         return;

@@ -51,6 +51,10 @@ void report_text(FILE *out, const struct outcome *o)
     if (o->counts.known || (o->kernel_known && o->kernel_read_bytes))
         fprintf(out, "  device reads per operation: %.4f by the store; %.1f bytes by the kernel\n",
                 per_op(o, (double)o->counts.device_reads), per_op(o, (double)o->kernel_read_bytes));
+    if (o->counts.memory_bytes)
+        fprintf(out, "  memory: %.1f MB by the store, %.1f resident, %.1f at most\n",
+                (double)o->counts.memory_bytes / 1e6, (double)o->rss_bytes / 1e6,
+                (double)o->peak_rss_bytes / 1e6);
     if (o->other_ops)
         fprintf(out, "  the writer beside: %.0f ops/sec\n", (double)o->other_ops / o->seconds);
     (void)fflush(out);
@@ -148,9 +152,11 @@ void report_json(FILE *out, const struct outcome *o, bool first)
                 (unsigned long long)o->kernel_read_bytes,
                 (unsigned long long)o->kernel_write_bytes);
     fprintf(out,
-            "\"store_bytes\":%llu,\"rss_bytes\":%llu,\"peak_rss_bytes\":%llu,\"other_ops\":%llu}",
-            (unsigned long long)o->store_bytes, (unsigned long long)o->rss_bytes,
-            (unsigned long long)o->peak_rss_bytes, (unsigned long long)o->other_ops);
+            "\"memory_bytes\":%llu,\"store_bytes\":%llu,\"rss_bytes\":%llu,\"peak_rss_bytes\":%llu,"
+            "\"other_ops\":%llu}",
+            (unsigned long long)o->counts.memory_bytes, (unsigned long long)o->store_bytes,
+            (unsigned long long)o->rss_bytes, (unsigned long long)o->peak_rss_bytes,
+            (unsigned long long)o->other_ops);
 }
 
 void report_json_end(FILE *out)

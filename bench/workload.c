@@ -765,6 +765,7 @@ static int round_measure(struct round *round, struct thread *threads, unsigned c
     }
     o->cpu_us = o->thread_cpu_us + (double)background_ns / 1e3;
     o->counts.known = after.known;
+    o->counts.memory_bytes = after.memory_bytes;
     o->counts.device_reads = since(after.device_reads, before.device_reads);
     o->counts.device_read_bytes = since(after.device_read_bytes, before.device_read_bytes);
     o->kernel_known = io_after.known;

@@ -95,6 +95,8 @@ tamiz_status dump_log(struct dump *d, struct buf *content)
 static void table_added(struct dump *d, const struct table_meta *m)
 {
     dump_item(d, NO_OFFSET, "add table");
+    if (m->keyspace)
+        dump_number(d, "keyspace", m->keyspace);
     dump_number(d, "number", m->number);
     dump_id(d, "file_id", m->file_id);
     dump_number(d, "bytes", m->file_size);
@@ -109,6 +111,38 @@ static void table_added(struct dump *d, const struct table_meta *m)
     dump_bytes(d, "smallest", m->smallest);
     dump_bytes(d, "largest", m->largest);
     dump_end(d);
+}
+
+static void table_removed(struct dump *d, uint64_t keyspace, uint64_t number)
+{
+    dump_item(d, NO_OFFSET, "remove table");
+    dump_number(d, "is", number);
+    if (keyspace)
+        dump_number(d, "keyspace", keyspace);
+    dump_end(d);
+}
+
+static void keyspace_item(struct dump *d, const struct manifest_keyspace *k)
+{
+    dump_item(d, NO_OFFSET, k->dropped ? "drop keyspace" : "make keyspace");
+    dump_number(d, "id", k->id);
+    if (!k->dropped)
+        dump_bytes(d, "name", k->name);
+    dump_end(d);
+}
+
+static void tree_dump(struct dump *d, const struct tree_edit *t)
+{
+    if (t->log_number) {
+        dump_item(d, NO_OFFSET, "log of keyspace");
+        dump_number(d, "keyspace", t->keyspace);
+        dump_number(d, "log", t->log_number);
+        dump_end(d);
+    }
+    for (size_t i = 0; i < t->tables.removed_count; i++)
+        table_removed(d, t->keyspace, t->tables.removed[i]);
+    for (size_t i = 0; i < t->tables.added_count; i++)
+        table_added(d, t->tables.added[i]);
 }
 
 static void number_item(struct dump *d, bool has, const char *name, uint64_t value)
@@ -131,10 +165,11 @@ static tamiz_status edit_dump(struct dump *d, struct slice body)
     number_item(d, edit->has_log_number, "log number", edit->log_number);
     number_item(d, edit->has_last_seq, "last seq", edit->last_seq);
     number_item(d, edit->has_next_run, "next run", edit->next_run);
-    for (size_t i = 0; i < edit->tables.removed_count; i++)
-        number_item(d, true, "remove table", edit->tables.removed[i]);
-    for (size_t i = 0; i < edit->tables.added_count; i++)
-        table_added(d, edit->tables.added[i]);
+    number_item(d, edit->has_next_keyspace, "next keyspace", edit->next_keyspace);
+    for (size_t i = 0; i < edit->keyspace_count; i++)
+        keyspace_item(d, &edit->keyspaces[i]);
+    for (size_t i = 0; i < edit->tree_count; i++)
+        tree_dump(d, &edit->trees[i]);
     manifest_decoded_free(&decoded);
     return TAMIZ_OK;
 }

@@ -48,7 +48,7 @@ fetch() {
 
 # foreign ARCHITECTURE TRIPLE QEMU
 foreign() {
-    wish "gcc-$2" qemu-user
+    wish "gcc-$2" "libc6-dev-$1-cross" qemu-user
     if ! command -v "$2-gcc" >/dev/null 2>&1 || ! command -v "$3" >/dev/null 2>&1; then
         echo "$1: left out, no $2-gcc or no $3"
         return

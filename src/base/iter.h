@@ -32,6 +32,9 @@ struct iter_ops {
      * steps what is known by then, so that many iterators can wait for memory together. Where the
      * iterator stood is forgotten. NULL: nothing to gain. */
     void (*approach)(struct iter *it, struct slice key, uint64_t stamp, unsigned step);
+    /* Lets go of all it holds but a little memory of its own; invalid until the next seek. NULL: it
+     * holds nothing. */
+    void (*rest)(struct iter *it);
 };
 
 enum { ITER_STEPS = 4 };
@@ -65,6 +68,13 @@ static inline void iter_approach(struct iter *it, struct slice key, uint64_t sta
 {
     if (it->ops->approach)
         it->ops->approach(it, key, stamp, step);
+}
+
+static inline void iter_rest(struct iter *it)
+{
+    it->valid = false;
+    if (it->ops->rest)
+        it->ops->rest(it);
 }
 
 static inline void iter_seek_before(struct iter *it, struct slice key, uint64_t stamp)

@@ -21,6 +21,13 @@ void counters_sum(struct counters *to, const struct counters *from)
         counter_add(&t[i], counter_get(&f[i]));
 }
 
+void counters_clear(struct counters *c)
+{
+    counter *at = (counter *)c;
+    for (size_t i = 0; i < sizeof *c / sizeof *at; i++)
+        atomic_store_explicit(&at[i], 0, memory_order_relaxed);
+}
+
 tamiz_status op_fail(struct op *op, tamiz_status status, const char *format, ...)
 {
     if (op->status != TAMIZ_OK)

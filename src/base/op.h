@@ -68,6 +68,7 @@ struct counters {
 
 /* Adds each counter of `from` to `to`. */
 void counters_sum(struct counters *to, const struct counters *from);
+void counters_clear(struct counters *c);
 
 enum { OP_TEXT_MAX = 400 };
 

@@ -3,6 +3,7 @@
  * Background work that a caller asks for and waits for: flush now, compact this.
  */
 #include "db/background.h"
+#include "db/keyspace.h"
 #include "db/write.h"
 
 enum { LOOK_US = 200 * 1000 }; /* who waits looks up so often, whatever is signalled */
@@ -20,7 +21,7 @@ static bool still_sealed(const struct tamiz *db, const struct mem_ref *m)
 tamiz_status db_flush(struct op *op, struct tamiz *db)
 {
     struct store *s = db->store;
-    struct writer w = {.db = db, .seal = true};
+    struct writer w = {.db = db, .trees = &w.db, .tree_count = 1, .seal = true};
     tamiz_status st = db_write(op, &w);
     if (st != TAMIZ_OK)
         return st;
@@ -29,12 +30,14 @@ tamiz_status db_flush(struct op *op, struct tamiz *db)
     struct mem_ref *m = v->memtable_count > 1 ? v->memtables[1] : NULL;
     if (m)
         atomic_fetch_add_explicit(&m->refs, 1, memory_order_relaxed);
-    const uint32_t failures = s->flush_failures;
-    s->retry_flush_ns = 0; /* asked for: now */
+    const uint32_t failures = db->flush_failures;
+    db->retry_flush_ns = 0; /* asked for: now */
     condition_broadcast(&s->work);
     while (m && st == TAMIZ_OK && still_sealed(db, m)) {
-        if (s->flush_failures > failures)
-            st = op_fail(op, s->flush_error.status, "%s", s->flush_error.text);
+        if (db->flush_failures > failures)
+            st = op_fail(op, db->flush_error.status, "%s", db->flush_error.text);
+        else if (db->dropped)
+            st = op_fail(op, TAMIZ_CLOSED, "%s: keyspace %s was dropped", s->directory, db->name);
         else if (atomic_load_explicit(&s->closing, memory_order_relaxed))
             st = op_fail(op, TAMIZ_CLOSED, "%s: the store is being closed", s->directory);
         else if (s->options.threads == 0) {
@@ -53,42 +56,66 @@ tamiz_status db_flush(struct op *op, struct tamiz *db)
     return st;
 }
 
-/* Stops automatic merging and waits until none runs. mutex held. */
-static void pause_merging(struct store *s)
+tamiz_status db_flush_all(struct op *op, struct store *s)
 {
-    s->paused++;
-    while (s->merging > 0 || s->exclusive)
+    struct buf list = buf_init(&s->alloc);
+    tamiz_status st;
+    TRY(keyspaces_list(op, s, &list));
+    struct tamiz *const *all = (struct tamiz *const *)(const void *)list.data;
+    for (size_t i = 0; i < list.size / sizeof(struct tamiz *); i++) {
+        st = db_flush(op, all[i]);
+        if (st == TAMIZ_CLOSED && atomic_load_explicit(&all[i]->dropped, memory_order_relaxed)) {
+            op_forgive(op); /* meanwhile */
+            st = TAMIZ_OK;
+        }
+        TRY(st);
+    }
+done:
+    buf_free(&list);
+    return st;
+}
+
+/* Stops automatic merging of a keyspace and waits until none runs. mutex held. */
+static void pause_merging(struct tamiz *db)
+{
+    struct store *s = db->store;
+    db->paused++;
+    while (db->merging > 0 || db->exclusive)
         store_wait(s, &s->progress, LOOK_US);
 }
 
-static void resume_merging(struct store *s)
+static void resume_merging(struct tamiz *db)
 {
-    s->paused--;
-    condition_broadcast(&s->work);
-    condition_broadcast(&s->progress);
+    db->paused--;
+    condition_broadcast(&db->store->work);
+    condition_broadcast(&db->store->progress);
 }
 
-void merging_exclude(struct store *s)
+void merging_exclude(struct tamiz *db)
 {
-    mutex_lock(&s->mutex);
-    pause_merging(s);
-    s->exclusive = true;
-    mutex_unlock(&s->mutex);
+    mutex_lock(&db->store->mutex);
+    pause_merging(db);
+    db->exclusive = true;
+    mutex_unlock(&db->store->mutex);
 }
 
-void merging_include(struct store *s)
+void merging_include(struct tamiz *db)
 {
-    mutex_lock(&s->mutex);
-    s->exclusive = false;
-    resume_merging(s);
-    mutex_unlock(&s->mutex);
+    mutex_lock(&db->store->mutex);
+    db->exclusive = false;
+    resume_merging(db);
+    mutex_unlock(&db->store->mutex);
 }
 
 /* Runs a job in the calling thread. mutex held; given up during the work. */
 static tamiz_status run_asked(struct op *op, struct tamiz *db, struct version *base, struct job *j)
 {
     struct store *s = db->store;
-    if (!merging_begin(s, &base, j)) {
+    if (db->dropped) {
+        job_free(j);
+        return op_fail(op, TAMIZ_CLOSED, "%s: keyspace %s was dropped", s->directory, db->name);
+    }
+    if (!merging_begin(db, &base, j)) {
         job_free(j);
         return op_fail_memory(op);
     }
@@ -96,9 +123,9 @@ static tamiz_status run_asked(struct op *op, struct tamiz *db, struct version *b
     const tamiz_status st = db_merge(op, db, base, j);
     mutex_lock(&s->mutex);
     if (st == TAMIZ_OK)
-        merging_judge(s, op,
+        merging_judge(db, op,
                       st); /* also after damage: automatic merges find out what is left of it */
-    merging_end(s, base, j);
+    merging_end(db, base, j);
     return st;
 }
 
@@ -110,9 +137,9 @@ tamiz_status db_compact_range(struct op *op, struct tamiz *db, struct slice from
     if (st != TAMIZ_OK)
         return st;
     mutex_lock(&s->mutex);
-    pause_merging(s);
-    const struct pick_options o = pick_options_of(s);
-    const struct pick_busy busy = pick_busy_of(s);
+    pause_merging(db);
+    const struct pick_options o = pick_options_of(db);
+    const struct pick_busy busy = pick_busy_of(db);
     struct version *base = atomic_load_explicit(&db->view, memory_order_relaxed)->version;
     struct job j;
     job_init(&j, &s->alloc);
@@ -121,7 +148,7 @@ tamiz_status db_compact_range(struct op *op, struct tamiz *db, struct slice from
         st = run_asked(op, db, base, &j);
     else
         job_free(&j);
-    resume_merging(s);
+    resume_merging(db);
     mutex_unlock(&s->mutex);
     store_collect(s);
     return st == TAMIZ_NOT_FOUND ? TAMIZ_OK : st;
@@ -131,9 +158,9 @@ tamiz_status db_compact_table(struct op *op, struct tamiz *db, uint32_t level, s
 {
     struct store *s = db->store;
     mutex_lock(&s->mutex);
-    pause_merging(s);
-    const struct pick_options o = pick_options_of(s);
-    const struct pick_busy busy = pick_busy_of(s);
+    pause_merging(db);
+    const struct pick_options o = pick_options_of(db);
+    const struct pick_busy busy = pick_busy_of(db);
     struct version *base = atomic_load_explicit(&db->view, memory_order_relaxed)->version;
     struct job j;
     job_init(&j, &s->alloc);
@@ -142,7 +169,7 @@ tamiz_status db_compact_table(struct op *op, struct tamiz *db, uint32_t level, s
         st = run_asked(op, db, base, &j);
     else
         job_free(&j);
-    resume_merging(s);
+    resume_merging(db);
     mutex_unlock(&s->mutex);
     store_collect(s);
     return st;

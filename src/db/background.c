@@ -25,9 +25,10 @@ static uint32_t recipe_of(const tamiz_options *o, int level)
     return codec | filter;
 }
 
-struct pick_options pick_options_of(const struct store *s)
+struct pick_options pick_options_of(const struct tamiz *db)
 {
-    const tamiz_options *o = &s->options;
+    const struct store *s = db->store;
+    const tamiz_options *o = &db->options;
     struct pick_options p = {.policy = o->compaction,
                              .size_ratio = o->size_ratio,
                              .level0_runs = o->level0_runs,
@@ -42,57 +43,44 @@ struct pick_options pick_options_of(const struct store *s)
 
 static bool is_busy(const void *ctx, uint64_t number)
 {
-    const struct store *s = ctx;
-    for (size_t i = 0; i < s->busy.size; i += sizeof number)
-        if (memcmp(s->busy.data + i, &number, sizeof number) == 0)
+    const struct tamiz *db = ctx;
+    for (size_t i = 0; i < db->busy.size; i += sizeof number)
+        if (memcmp(db->busy.data + i, &number, sizeof number) == 0)
             return true;
     return false;
 }
 
-struct pick_busy pick_busy_of(const struct store *s)
+struct pick_busy pick_busy_of(const struct tamiz *db)
 {
-    return (struct pick_busy){is_busy, s, s->running, s->merging};
+    return (struct pick_busy){is_busy, db, db->running, db->merging};
 }
 
-static bool busy_add(struct store *s, const struct job *j)
+static bool busy_add(struct tamiz *db, const struct job *j)
 {
-    const size_t before = s->busy.size;
+    const size_t before = db->busy.size;
     for (size_t i = 0; i < job_count(j); i++)
-        buf_append(&s->busy, &job_input(j, i)->number, sizeof(uint64_t));
-    if (!s->busy.failed)
+        buf_append(&db->busy, &job_input(j, i)->number, sizeof(uint64_t));
+    if (!db->busy.failed)
         return true;
-    s->busy.size = before;
-    s->busy.failed = false;
+    db->busy.size = before;
+    db->busy.failed = false;
     return false;
 }
 
-static void busy_remove(struct store *s, const struct job *j)
+static void busy_remove(struct tamiz *db, const struct job *j)
 {
     for (size_t i = 0; i < job_count(j); i++) {
         const uint64_t number = job_input(j, i)->number;
-        for (size_t at = 0; at < s->busy.size; at += sizeof number)
-            if (memcmp(s->busy.data + at, &number, sizeof number) == 0) {
-                s->busy.size -= sizeof number;
-                memmove(s->busy.data + at, s->busy.data + at + sizeof number, s->busy.size - at);
+        for (size_t at = 0; at < db->busy.size; at += sizeof number)
+            if (memcmp(db->busy.data + at, &number, sizeof number) == 0) {
+                db->busy.size -= sizeof number;
+                memmove(db->busy.data + at, db->busy.data + at + sizeof number, db->busy.size - at);
                 break;
             }
     }
 }
 
 /* ---- flush ---- */
-
-/* The oldest sealed memtable with a reference, and which logs the rest needs; NULL: none. mutex
- * held. */
-static struct mem_ref *oldest_sealed(struct tamiz *db, uint64_t *keep_from)
-{
-    const struct view *v = atomic_load_explicit(&db->view, memory_order_relaxed);
-    if (v->memtable_count < 2)
-        return NULL;
-    struct mem_ref *m = v->memtables[v->memtable_count - 1];
-    *keep_from = v->memtables[v->memtable_count - 2]->first_log;
-    atomic_fetch_add_explicit(&m->refs, 1, memory_order_relaxed);
-    return m;
-}
 
 static void stand(struct store *s, struct standing_error *e, const struct op *op, tamiz_status st,
                   const char *what)
@@ -112,42 +100,141 @@ static uint64_t retry_at(const struct store *s, uint32_t failures)
     return env_monotonic_ns(s->env) + (ms < RETRY_LAST_MS ? ms : RETRY_LAST_MS) * 1000000;
 }
 
-static bool flush_wanted(const struct store *s)
+static bool flush_wanted(const struct tamiz *db)
 {
-    const struct view *v = atomic_load_explicit(&s->keyspace->view, memory_order_relaxed);
-    return !s->flushing && v->memtable_count > 1 &&
-           (s->retry_flush_ns == 0 || env_monotonic_ns(s->env) >= s->retry_flush_ns ||
+    const struct store *s = db->store;
+    const struct view *v = atomic_load_explicit(&db->view, memory_order_relaxed);
+    return !db->flushing && !db->dropped && v->memtable_count > 1 &&
+           (db->retry_flush_ns == 0 || env_monotonic_ns(s->env) >= db->retry_flush_ns ||
             s->options.threads == 0);
 }
 
-/* mutex held; given up during the work. */
-static bool flush_one(struct store *s, struct op *op)
+/* The sealed memtables that go together, each with a reference. */
+struct flush_job {
+    struct sealed one;   /* needs no memory of its own … */
+    struct sealed *many; /* … or owned, room of them; NULL: one */
+    struct sealed *list; /* whichever it is */
+    size_t count, room;
+    uint64_t bytes;
+};
+
+/* The `most` oldest of one keyspace. */
+static void take_sealed(struct flush_job *j, struct tamiz *db, uint32_t most)
 {
-    uint64_t keep_from;
-    struct mem_ref *m = flush_wanted(s) ? oldest_sealed(s->keyspace, &keep_from) : NULL;
-    if (!m)
+    const struct view *v = atomic_load_explicit(&db->view, memory_order_relaxed);
+    for (uint32_t i = v->memtable_count; i-- > 1 && most > 0; most--) {
+        struct mem_ref *m = v->memtables[i];
+        atomic_fetch_add_explicit(&m->refs, 1, memory_order_relaxed);
+        j->list[j->count++] = (struct sealed){db, m};
+        j->bytes += memtable_bytes(m->memtable);
+        db->flushing = true;
+    }
+}
+
+/* One memtable of the first keyspace, from the turn on, that has one. */
+static void pick_one(struct store *s, struct flush_job *j)
+{
+    for (size_t i = 0; i < s->keyspace_count && j->count == 0; i++) {
+        struct tamiz *db = s->keyspaces[(s->flush_turn + i) % s->keyspace_count];
+        if (!flush_wanted(db))
+            continue;
+        take_sealed(j, db, 1);
+        s->flush_turn = (s->flush_turn + i + 1) % s->keyspace_count;
+    }
+}
+
+/* A log lost a sync: what it had may be nowhere but in memory, and of a batch one keyspace's part
+ * must not be on the disk without the others'. So all of it goes at once, when all is sealed. */
+static void pick_all(struct store *s, struct flush_job *j)
+{
+    bool ready = !s->moving_on;
+    for (size_t i = 0; i < s->keyspace_count; i++) {
+        const struct tamiz *db = s->keyspaces[i];
+        const struct view *v = atomic_load_explicit(&db->view, memory_order_relaxed);
+        ready &= v->memtable_count == 1 || flush_wanted(db);
+    }
+    for (size_t i = 0; ready && i < s->keyspace_count; i++)
+        take_sealed(j, s->keyspaces[i], VIEW_ROOM);
+}
+
+/* What its status means for the flushes of a keyspace to come. mutex held. */
+static void flush_judge(struct tamiz *db, const struct op *op, tamiz_status st)
+{
+    struct store *s = db->store;
+    db->flushing = false;
+    if (st == TAMIZ_OK) {
+        db->flush_error.status = TAMIZ_OK;
+        db->flush_failures = 0;
+        db->retry_flush_ns = 0;
+        return;
+    }
+    db->flush_failures++;
+    db->retry_flush_ns = retry_at(s, db->flush_failures);
+    if (st != TAMIZ_CLOSED)
+        stand(s, &db->flush_error, op, st, "flush");
+}
+
+static void flush_job_free(struct store *s, struct flush_job *j)
+{
+    if (j->many)
+        mem_free(&s->alloc, j->many, j->room * sizeof *j->many);
+    j->many = NULL;
+}
+
+/* Where all must go together and there is no memory to say what all is: that is a flush that
+ * failed, or whoever waits for it would wait for ever. */
+static void fail_all(struct store *s, struct op *op)
+{
+    const tamiz_status st = op_fail_memory(op);
+    for (size_t i = 0; i < s->keyspace_count; i++)
+        if (flush_wanted(s->keyspaces[i]))
+            flush_judge(s->keyspaces[i], op, st);
+}
+
+/* false: there is nothing to flush now, or no memory. mutex held. */
+static bool pick_flush(struct store *s, struct flush_job *j, struct op *op)
+{
+    bool wanted = false;
+    *j = (struct flush_job){.room = s->keyspace_count * VIEW_ROOM};
+    for (size_t i = 0; i < s->keyspace_count && !wanted; i++)
+        wanted = flush_wanted(s->keyspaces[i]);
+    if (!wanted)
         return false;
-    s->flushing = true;
+    j->list = &j->one;
+    if (!s->log_lost || s->keyspace_count == 1) {
+        pick_one(s, j);
+        return j->count > 0;
+    }
+    j->list = j->many = mem_new_array(&s->alloc, j->room, sizeof *j->many);
+    if (j->many)
+        pick_all(s, j);
+    else
+        fail_all(s, op);
+    if (j->count == 0)
+        flush_job_free(s, j);
+    return j->count > 0;
+}
+
+/* mutex held; given up during the work. */
+static bool flush_run(struct store *s, struct flush_job *j, struct op *op)
+{
     mutex_unlock(&s->mutex);
     env_point(s->env, "flush.pick");
-    const uint64_t bytes = memtable_bytes(m->memtable), from = env_monotonic_ns(s->env);
-    const tamiz_status st = flush_memtable(op, s->keyspace, m, keep_from);
+    const uint64_t from = env_monotonic_ns(s->env);
+    const tamiz_status st = flush_memtables(op, s, j->list, j->count, 0);
     const uint64_t took = env_monotonic_ns(s->env) - from;
-    mem_ref_unref(s, m);
+    for (size_t i = 0; i < j->count; i++)
+        mem_ref_unref(s, j->list[i].memtable);
     mutex_lock(&s->mutex);
-    s->flushing = false;
-    if (st == TAMIZ_OK)
-        s->pace.flush_rate = pace_learn(s->pace.flush_rate, bytes, took);
-    if (st == TAMIZ_OK) {
-        s->flush_error.status = TAMIZ_OK;
-        s->flush_failures = 0;
-        s->retry_flush_ns = 0;
-    } else {
-        s->flush_failures++;
-        s->retry_flush_ns = retry_at(s, s->flush_failures);
-        if (st != TAMIZ_CLOSED)
-            stand(s, &s->flush_error, op, st, "flush");
+    for (size_t i = 0; i < j->count; i++) {
+        struct tamiz *db = j->list[i].db;
+        if (i > 0 && j->list[i - 1].db == db)
+            continue;
+        flush_judge(db, op, st);
+        if (st == TAMIZ_OK)
+            db->pace.flush_rate = pace_learn(db->pace.flush_rate, j->bytes, took);
     }
+    flush_job_free(s, j);
     return st == TAMIZ_OK;
 }
 
@@ -159,45 +246,49 @@ static uint32_t merges_at_once(const struct store *s)
                                   : 1; /* one thread stays free for flushes */
 }
 
-static bool merge_wanted(const struct store *s)
+static bool merge_wanted(const struct tamiz *db)
 {
-    return s->paused == 0 && s->merging < merges_at_once(s) &&
-           s->options.compaction != TAMIZ_COMPACTION_OFF &&
-           s->merge_error.status != TAMIZ_CORRUPTION && !s->options.read_only &&
-           (s->retry_merge_ns == 0 || env_monotonic_ns(s->env) >= s->retry_merge_ns);
+    const struct store *s = db->store;
+    return db->paused == 0 && db->named && !db->dropped && s->merging < merges_at_once(s) &&
+           db->options.compaction != TAMIZ_COMPACTION_OFF &&
+           db->merge_error.status != TAMIZ_CORRUPTION && !s->options.read_only &&
+           (db->retry_merge_ns == 0 || env_monotonic_ns(s->env) >= db->retry_merge_ns);
 }
 
-void merging_judge(struct store *s, const struct op *op, tamiz_status st)
+void merging_judge(struct tamiz *db, const struct op *op, tamiz_status st)
 {
     if (st == TAMIZ_OK) {
-        s->merge_error.status = TAMIZ_OK;
-        s->merge_failures = 0;
-        s->retry_merge_ns = 0;
+        db->merge_error.status = TAMIZ_OK;
+        db->merge_failures = 0;
+        db->retry_merge_ns = 0;
     } else if (st != TAMIZ_CLOSED) {
-        s->merge_failures++;
-        s->retry_merge_ns = retry_at(s, s->merge_failures);
-        stand(s, &s->merge_error, op, st, "compaction");
+        db->merge_failures++;
+        db->retry_merge_ns = retry_at(db->store, db->merge_failures);
+        stand(db->store, &db->merge_error, op, st, "compaction");
     }
 }
 
 /* A picked job, its tables busy, over a version that is held. mutex held. */
-bool merging_begin(struct store *s, struct version **base, struct job *j)
+bool merging_begin(struct tamiz *db, struct version **base, struct job *j)
 {
-    if (s->merging == STORE_JOBS_MAX || !busy_add(s, j))
+    if (db->merging == STORE_JOBS_MAX || !busy_add(db, j))
         return false;
     version_ref(*base);
-    s->running[s->merging++] = j;
+    db->running[db->merging++] = j;
+    db->store->merging++;
     return true;
 }
 
 /* mutex held. */
-void merging_end(struct store *s, struct version *base, struct job *j)
+void merging_end(struct tamiz *db, struct version *base, struct job *j)
 {
-    for (uint32_t i = 0; i < s->merging; i++)
-        if (s->running[i] == j)
-            s->running[i] = s->running[s->merging - 1];
+    struct store *s = db->store;
+    for (uint32_t i = 0; i < db->merging; i++)
+        if (db->running[i] == j)
+            db->running[i] = db->running[db->merging - 1];
+    db->merging--;
     s->merging--;
-    busy_remove(s, j);
+    busy_remove(db, j);
     job_free(j);
     condition_broadcast(&s->progress);
     mutex_unlock(&s->mutex);
@@ -215,32 +306,43 @@ static uint64_t bytes_leaving(const struct job *j)
     return sum;
 }
 
-/* mutex held; given up during the work. */
-static bool merge_one(struct store *s, struct op *op)
+/* A merge of the first keyspace, from the turn on, that wants one; NULL: none does. mutex held. */
+static struct tamiz *pick_merge(struct store *s, struct op *op, struct version **base,
+                                struct job *j)
 {
-    if (!merge_wanted(s))
-        return false;
-    struct tamiz *db = s->keyspace;
-    struct version *base = atomic_load_explicit(&db->view, memory_order_relaxed)->version;
-    const struct pick_options o = pick_options_of(s);
-    const struct pick_busy busy = pick_busy_of(s);
-    struct job j;
-    job_init(&j, &s->alloc);
-    tamiz_status st = pick_auto(op, base, &o, &busy, s->cursors, &j);
-    if (st != TAMIZ_OK || !merging_begin(s, &base, &j)) {
-        job_free(&j);
-        return false;
+    for (size_t i = 0; i < s->keyspace_count; i++) {
+        struct tamiz *db = s->keyspaces[(s->merge_turn + i) % s->keyspace_count];
+        if (!merge_wanted(db))
+            continue;
+        *base = atomic_load_explicit(&db->view, memory_order_relaxed)->version;
+        const struct pick_options o = pick_options_of(db);
+        const struct pick_busy busy = pick_busy_of(db);
+        job_init(j, &s->alloc);
+        if (pick_auto(op, *base, &o, &busy, db->cursors, j) == TAMIZ_OK &&
+            merging_begin(db, base, j)) {
+            s->merge_turn = (s->merge_turn + i + 1) % s->keyspace_count;
+            return db;
+        }
+        job_free(j);
+        op_forgive(op);
     }
+    return NULL;
+}
+
+/* mutex held; given up during the work. */
+static bool merge_run(struct tamiz *db, struct version *base, struct job *j, struct op *op)
+{
+    struct store *s = db->store;
     mutex_unlock(&s->mutex);
     env_point(s->env, "compact.pick");
-    const uint64_t bytes = bytes_leaving(&j), from = env_monotonic_ns(s->env);
-    st = db_merge(op, db, base, &j);
+    const uint64_t bytes = bytes_leaving(j), from = env_monotonic_ns(s->env);
+    const tamiz_status st = db_merge(op, db, base, j);
     const uint64_t took = env_monotonic_ns(s->env) - from;
     mutex_lock(&s->mutex);
-    merging_judge(s, op, st);
-    if (st == TAMIZ_OK && !j.move)
-        s->pace.merge_rate = pace_learn(s->pace.merge_rate, bytes, took);
-    merging_end(s, base, &j);
+    merging_judge(db, op, st);
+    if (st == TAMIZ_OK && !j->move)
+        db->pace.merge_rate = pace_learn(db->pace.merge_rate, bytes, took);
+    merging_end(db, base, j);
     return st == TAMIZ_OK;
 }
 
@@ -257,17 +359,39 @@ void store_wait(struct store *s, struct condition *c, uint64_t us)
     }
 }
 
+/* A slot of the keyspace that work is done for: its counters are that keyspace's. */
+static struct epoch_slot *slot_for(struct tamiz *db, struct op *op)
+{
+    struct epoch_slot *slot = epoch_enter_at(&db->store->epoch, db->slots);
+    epoch_stay_outside(slot);
+    op_init(op, &db->store->alloc, &slot->count);
+    return slot;
+}
+
+static struct epoch_slot *slot_change(struct epoch_slot *slot, struct tamiz *db, struct op *op)
+{
+    epoch_leave(slot);
+    return slot_for(db, op);
+}
+
 bool background_step(struct store *s)
 {
     struct op op;
-    struct epoch_slot *slot = epoch_enter(&s->epoch);
-    epoch_stay_outside(slot);
-    op_init(&op, &s->alloc, &slot->count);
+    struct epoch_slot *slot = slot_for(s->first, &op);
+    struct flush_job flush;
+    struct version *base;
+    struct job merge;
+    bool did = false;
     mutex_lock(&s->mutex);
-    bool did = flush_one(s, &op);
-    if (!did) {
-        op_forgive(&op);
-        did = merge_one(s, &op);
+    if (pick_flush(s, &flush, &op)) {
+        slot = slot_change(slot, flush.list[0].db, &op);
+        did = flush_run(s, &flush, &op);
+    }
+    op_forgive(&op);
+    struct tamiz *merging = did ? NULL : pick_merge(s, &op, &base, &merge);
+    if (merging) {
+        slot = slot_change(slot, merging, &op);
+        did = merge_run(merging, base, &merge, &op);
     }
     condition_broadcast(&s->progress);
     mutex_unlock(&s->mutex);
@@ -282,14 +406,23 @@ void background_run(struct store *s)
         ;
 }
 
+/* mutex held. */
+static bool work_pending(const struct tamiz *db)
+{
+    const struct pick_options o = pick_options_of(db);
+    const struct view *v = atomic_load_explicit(&db->view, memory_order_relaxed);
+    bool pending = flush_wanted(db);
+    for (uint32_t level = 0; !pending && merge_wanted(db) && level < TAMIZ_LEVELS; level++)
+        pending = pick_score(v->version, &o, level) >= 1;
+    return pending;
+}
+
 bool background_pending(struct store *s)
 {
+    bool pending = false;
     mutex_lock(&s->mutex);
-    const struct pick_options o = pick_options_of(s);
-    const struct view *v = atomic_load_explicit(&s->keyspace->view, memory_order_relaxed);
-    bool pending = flush_wanted(s);
-    for (uint32_t level = 0; !pending && merge_wanted(s) && level < TAMIZ_LEVELS; level++)
-        pending = pick_score(v->version, &o, level) >= 1;
+    for (size_t i = 0; i < s->keyspace_count && !pending; i++)
+        pending = work_pending(s->keyspaces[i]);
     mutex_unlock(&s->mutex);
     return pending;
 }
@@ -321,8 +454,7 @@ static void syncer_run(void *ctx)
                              (uint64_t)s->options.sync_interval_ms * 1000000;
         if (env_monotonic_ns(s->env) >= due &&
             !atomic_load_explicit(&s->closing, memory_order_relaxed))
-            (void)tamiz_sync(
-                s->keyspace); /* a failure stands in the log and meets the next writer */
+            (void)tamiz_sync(s->first); /* a failure stands in the log and meets the next writer */
     }
 }
 

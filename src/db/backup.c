@@ -111,7 +111,7 @@ tamiz_status tamiz_backup(tamiz *db, const char *directory, tamiz_backup_info *i
                          s->directory);
     struct op op;
     char *taken = NULL;
-    struct epoch_slot *slot = epoch_enter(&s->epoch);
+    struct epoch_slot *slot = epoch_enter_at(&s->epoch, db->slots);
     epoch_stay_outside(slot);
     op_init(&op, &s->alloc, &slot->count);
     TRY(checkpoint_path(&op, s, directory, &taken));

@@ -1,9 +1,55 @@
 /* SPDX-License-Identifier: MIT
  *
- * Verifying an open store: every block of every table in the view, what the manifest says of it,
- * and the filters.
+ * Verifying an open store: every block of every table of all keyspaces, what the manifest says of
+ * it, and the filters.
  */
-#include "db/view.h"
+#include "db/keyspace.h"
+
+/* What is to be looked at: the views of all keyspaces, of one moment each. */
+struct inspection {
+    struct op op;
+    tamiz_report *report;
+    struct view **views;
+    size_t count;
+    uint64_t total, done; /* bytes */
+};
+
+static tamiz_status take_views(struct inspection *in, struct store *s)
+{
+    struct buf list = buf_init(&s->alloc);
+    tamiz_status st;
+    TRY(keyspaces_list(&in->op, s, &list));
+    struct tamiz *const *all = (struct tamiz *const *)(const void *)list.data;
+    const size_t n = list.size / sizeof(struct tamiz *);
+    in->views = mem_new_array(&s->alloc, n, sizeof(struct view *));
+    TRY(in->views ? TAMIZ_OK : op_fail_memory(&in->op));
+    struct epoch_slot *slot = epoch_enter(&s->epoch);
+    for (; in->count < n; in->count++) {
+        uint64_t seq;
+        in->views[in->count] = view_acquire(all[in->count], &seq);
+        for (int i = 0; i < TAMIZ_LEVELS; i++)
+            in->total += in->views[in->count]->version->level_bytes[i];
+    }
+    epoch_leave(slot);
+done:
+    buf_free(&list);
+    return st;
+}
+
+static tamiz_status inspect(struct inspection *in, const struct version *v)
+{
+    tamiz_status st = TAMIZ_OK;
+    for (uint32_t i = 0; i < v->table_count && st >= 0; i++) {
+        const struct table_meta *meta = v->tables[i];
+        st = table_verify(&in->op, meta->table, in->report);
+        if (st == TAMIZ_CORRUPTION)
+            st = TAMIZ_OK; /* counted in the report; the other tables are looked at too */
+        in->done += meta->file_size;
+        if (in->report->progress)
+            in->report->progress(in->report->ctx, in->done, in->total);
+    }
+    return st;
+}
 
 tamiz_status tamiz_verify(tamiz *db, tamiz_report *report)
 {
@@ -13,29 +59,20 @@ tamiz_status tamiz_verify(tamiz *db, tamiz_report *report)
     if (!report || report->struct_size < sizeof *report)
         return op_refuse(TAMIZ_INVALID_ARGUMENT, "report: NULL, or not from TAMIZ_REPORT_INIT");
     struct store *s = db->store;
-    struct op op;
-    uint64_t seq, total = 0, done = 0;
-    struct epoch_slot *slot = epoch_enter(&s->epoch);
-    struct view *view = view_acquire(db, &seq);
+    struct inspection in = {.report = report};
+    struct epoch_slot *slot = epoch_enter_at(&s->epoch, db->slots);
     epoch_stay_outside(slot);
-    op_init(&op, &s->alloc, &slot->count);
+    op_init(&in.op, &s->alloc, &slot->count);
     report->files = report->blocks = report->keys = report->damaged = report->lost_bytes = 0;
-    for (int i = 0; i < TAMIZ_LEVELS; i++)
-        total += view->version->level_bytes[i];
-    for (uint32_t r = 0; r < view->version->run_count && st >= 0; r++)
-        for (uint32_t i = 0; i < view->version->runs[r].count && st >= 0; i++) {
-            const struct table_meta *meta = view->version->runs[r].tables[i];
-            st = table_verify(&op, meta->table, report);
-            if (st == TAMIZ_CORRUPTION)
-                st = TAMIZ_OK; /* counted in the report; the other tables are looked at too */
-            done += meta->file_size;
-            if (report->progress)
-                report->progress(report->ctx, done, total);
-        }
+    st = take_views(&in, s);
+    for (size_t i = 0; i < in.count && st >= 0; i++)
+        st = inspect(&in, in.views[i]->version);
     epoch_leave(slot);
-    view_unref(view);
+    for (size_t i = 0; i < in.count; i++)
+        view_unref(in.views[i]);
+    mem_free(&s->alloc, in.views, in.count * sizeof(struct view *));
     if (st == TAMIZ_OK && report->damaged)
         return op_refuse(TAMIZ_CORRUPTION, "%s: %llu finds", s->directory,
                          (unsigned long long)report->damaged);
-    return op_publish(&op, st);
+    return op_publish(&in.op, st);
 }

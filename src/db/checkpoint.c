@@ -15,7 +15,7 @@ struct picture_log {
 /* All that the copy will say: a version whose tables stay as long as it is held, and the logs that
  * go with it. */
 struct picture {
-    struct manifest_state state; /* version: a reference of ours */
+    struct manifest_state state; /* a copy of ours */
     struct buf logs;             /* struct picture_log, oldest first */
 };
 
@@ -44,8 +44,7 @@ static tamiz_status take_running(struct op *op, struct store *s, struct picture 
     tamiz_status st = TAMIZ_OK;
     mutex_lock(&s->install_mutex);
     mutex_lock(&s->log_mutex);
-    p->state = s->state;
-    version_ref(p->state.version);
+    TRY(manifest_state_copy(op, &s->alloc, &s->state, &p->state));
     p->state.next_file = atomic_load_explicit(&s->next_file, memory_order_relaxed);
     for (size_t i = 0; i < s->log_count; i++)
         if (s->logs[i].number >= s->state.log_number)
@@ -80,8 +79,7 @@ static tamiz_status take_still(struct op *op, struct store *s, struct picture *p
 {
     struct seen_logs seen = {buf_init(&s->alloc), s->state.log_number};
     tamiz_status st = TAMIZ_OK;
-    p->state = s->state;
-    version_ref(p->state.version);
+    TRY(manifest_state_copy(op, &s->alloc, &s->state, &p->state));
     TRY(env_list(op, s->env, s->directory, see_log, &seen));
     TRY(seen.numbers.failed ? op_fail_memory(op) : TAMIZ_OK);
     uint64_t *numbers = (uint64_t *)(void *)seen.numbers.data;
@@ -103,14 +101,16 @@ static void picture_free(struct op *op, const struct store *s, struct picture *p
     for (size_t i = 0; i < p->logs.size / sizeof *logs; i++)
         (void)file_close(&quiet, logs[i].file);
     buf_free(&p->logs);
-    version_unref(p->state.version);
+    manifest_state_free(&s->alloc, &p->state);
 }
 
 /* Writes that are in no log, or in one that failed, must be in tables first. */
 static bool logs_tell_all(struct store *s)
 {
     mutex_lock(&s->mutex);
-    bool all = !view_unlogged(atomic_load_explicit(&s->keyspace->view, memory_order_relaxed));
+    bool all = true;
+    for (size_t i = 0; i < s->keyspace_count; i++)
+        all &= !view_unlogged(atomic_load_explicit(&s->keyspaces[i]->view, memory_order_relaxed));
     mutex_unlock(&s->mutex);
     mutex_lock(&s->log_mutex);
     for (size_t i = 0; i < s->log_count; i++)
@@ -125,7 +125,7 @@ static tamiz_status take_picture(struct op *op, struct tamiz *db, struct picture
     if (s->options.read_only)
         return take_still(op, s, p);
     if (!logs_tell_all(s)) {
-        const tamiz_status st = db_flush(op, db);
+        const tamiz_status st = db_flush_all(op, s);
         if (st != TAMIZ_OK)
             return st;
     }
@@ -264,7 +264,8 @@ static tamiz_status verify_copy(struct op *op, struct store *s, const char *path
                                 const struct table_meta *meta)
 {
     tamiz_report report = TAMIZ_REPORT_INIT;
-    struct table *t = table_new(op, &s->world, path, meta->number, meta->file_id, meta->file_size);
+    struct table *t =
+        table_new(op, &s->first->world, path, meta->number, meta->file_id, meta->file_size);
     if (!t)
         return TAMIZ_OUT_OF_MEMORY;
     const tamiz_status st = table_verify(op, t, &report);
@@ -348,14 +349,15 @@ static tamiz_status place_all(struct op *op, struct store *s, const struct site 
                               const struct copy_plan *plan, struct picture *p,
                               struct copy_done *done)
 {
-    const struct version *v = p->state.version;
     const struct picture_log *logs = (const struct picture_log *)(const void *)p->logs.data;
     tamiz_status st = TAMIZ_OK;
     for (size_t i = 0; i < p->logs.size / sizeof *logs; i++)
         TRY(place_log(op, s, site, &logs[i], done));
-    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a picture has a version. */
-    for (uint32_t i = 0; i < v->table_count; i++)
-        TRY(place_table(op, s, site, plan, v->tables[i], done));
+    for (size_t t = 0; t < p->state.tree_count; t++) {
+        const struct version *v = p->state.trees[t].version;
+        for (uint32_t i = 0; i < v->table_count; i++)
+            TRY(place_table(op, s, site, plan, v->tables[i], done));
+    }
     TRY(place_manifest(op, s, site, p));
 done:
     return st;
@@ -416,7 +418,7 @@ tamiz_status tamiz_checkpoint(tamiz *db, const char *path)
     struct copy_done done;
     struct copy_plan plan = {0};
     char *taken = NULL;
-    struct epoch_slot *slot = epoch_enter(&s->epoch);
+    struct epoch_slot *slot = epoch_enter_at(&s->epoch, db->slots);
     epoch_stay_outside(slot);
     op_init(&op, &s->alloc, &slot->count);
     TRY(checkpoint_path(&op, s, path, &taken));

@@ -8,7 +8,7 @@
 
 #include "db/background.h"
 #include "db/follow.h"
-#include "db/ledger.h"
+#include "db/keyspace.h"
 #include "db/life.h"
 #include "db/options.h"
 #include "db/recover.h"
@@ -64,9 +64,6 @@ static uint32_t open_files_limit(const struct store *s)
 tamiz_status store_init(struct op *op, struct store *s)
 {
     tamiz_status st = TAMIZ_OK;
-    s->busy = buf_init(&s->alloc);
-    for (int i = 0; i < TAMIZ_LEVELS; i++)
-        s->cursors[i] = buf_init(&s->alloc);
     TRY(mutex_init(op, &s->install_mutex));
     TRY(mutex_init(op, &s->log_mutex));
     TRY(mutex_init(op, &s->mutex));
@@ -77,21 +74,26 @@ tamiz_status store_init(struct op *op, struct store *s)
     s->opened_ns = env_monotonic_ns(s->env);
     s->fork_guard = fork_guard_new();
     s->cache = cache_new(&s->alloc, &s->epoch, (size_t)s->options.cache);
-    s->ledger = ledger_new(s, s->options.cache, s->options.block);
-    s->keyspace = mem_new_array(&s->alloc, 1, sizeof *s->keyspace);
-    TRY(s->fork_guard && s->cache && s->ledger && s->keyspace ? TAMIZ_OK : op_fail_memory(op));
-    s->keyspace->store = s;
-    s->world = (struct table_world){.env = s->env,
-                                    .alloc = &s->alloc,
-                                    .epoch = &s->epoch,
-                                    .cache = s->cache,
-                                    .files = &s->files,
-                                    .custom_filter = s->options.filter.custom,
-                                    .log = s->options.log,
-                                    .direct_io = s->options.direct_io,
-                                    .verify = s->options.verify};
+    TRY(s->fork_guard && s->cache ? TAMIZ_OK : op_fail_memory(op));
+    TRY(keyspaces_reserve(op, s, 1));
+    s->first = keyspace_new(op, s, 0, NULL, &s->options);
+    TRY(s->first ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
+    keyspace_enlist(s, s->first);
 done:
     return st;
+}
+
+/* All handles, those of dropped keyspaces too. */
+static void keyspaces_free(struct store *s)
+{
+    for (size_t i = 0; i < s->keyspace_count; i++)
+        keyspace_free(s->keyspaces[i]);
+    while (s->dropped) {
+        struct tamiz *next = s->dropped->next_dropped;
+        keyspace_free(s->dropped);
+        s->dropped = next;
+    }
+    mem_free(&s->alloc, s->keyspaces, s->keyspace_room * sizeof(struct tamiz *));
 }
 
 /* Frees everything; nothing runs any more. Safe at any stage of opening. */
@@ -102,23 +104,21 @@ void store_free(struct op *op, struct store *s)
     mem_free(&s->alloc, s->logs, s->log_capacity * sizeof *s->logs);
     if (s->manifest.directory)
         manifest_close(op, &s->manifest);
-    if (s->keyspace && s->keyspace->view)
-        view_unref(s->keyspace->view);
-    if (s->state.version)
-        version_unref(s->state.version);
+    for (size_t i = 0; i < s->keyspace_count; i++)
+        view_unref(s->keyspaces[i]->view);
+    for (struct tamiz *db = s->dropped; db; db = db->next_dropped)
+        view_unref(db->view);
+    manifest_state_free(&s->alloc, &s->state);
     if (s->epoch.slots) {
         (void)epoch_reclaim(&s->epoch);
         store_collect(s);
     }
     cache_free(s->cache); /* hands what readers held to the epoch */
+    if (s->epoch.slots)
+        keyspaces_free(s);
     epoch_free(&s->epoch);
     file_pool_free(&s->files);
-    ledger_free(s->ledger);
     fork_guard_free(s->fork_guard);
-    mem_free(&s->alloc, s->keyspace, sizeof *s->keyspace);
-    buf_free(&s->busy);
-    for (int i = 0; i < TAMIZ_LEVELS; i++)
-        buf_free(&s->cursors[i]);
     condition_free(&s->work);
     condition_free(&s->progress);
     mutex_free(&s->mutex);
@@ -237,8 +237,8 @@ tamiz_status tamiz_open(const char *path, const tamiz_options *options, tamiz **
     if (st == TAMIZ_OK)
         st = store_start(&l->op, s);
     if (st == TAMIZ_OK) {
-        counters_sum(&s->ended, &l->count);
-        *db = s->keyspace;
+        counters_sum(&s->first->ended, &l->count);
+        *db = s->first;
         store_event(s, TAMIZ_EVENT_OPEN, "%s opened", s->directory);
     } else {
         if (s->epoch.slots)
@@ -254,6 +254,23 @@ tamiz_status tamiz_open(const char *path, const tamiz_options *options, tamiz **
 
 /* ---- closing ---- */
 
+/* Writes in memory, of all keyspaces. mutex held. */
+struct in_memory {
+    bool active, sealed, unlogged;
+};
+
+static struct in_memory look_at_memory(const struct store *s)
+{
+    struct in_memory m = {false, false, false};
+    for (size_t i = 0; i < s->keyspace_count; i++) {
+        const struct view *v = atomic_load_explicit(&s->keyspaces[i]->view, memory_order_relaxed);
+        m.active |= memtable_count(v->memtables[0]->memtable) > 0;
+        m.sealed |= v->memtable_count > 1;
+        m.unlogged |= view_unlogged(v);
+    }
+    return m;
+}
+
 /* What would take long to replay goes to a table; the rest stays in a log that says where it ends.
  */
 static tamiz_status settle(struct op *op, struct store *s)
@@ -267,12 +284,10 @@ static tamiz_status settle(struct op *op, struct store *s)
     const bool large = s->logs[s->log_count - 1].writer.end > CLOSE_FLUSH_BYTES;
     mutex_unlock(&s->log_mutex);
     mutex_lock(&s->mutex);
-    const struct view *v = atomic_load_explicit(&s->keyspace->view, memory_order_relaxed);
-    const bool active = memtable_count(v->memtables[0]->memtable) > 0;
-    const bool sealed = v->memtable_count > 1;
-    const bool nowhere = (broken && (active || sealed)) || view_unlogged(v);
+    const struct in_memory m = look_at_memory(s);
     mutex_unlock(&s->mutex);
-    return nowhere || (active && (large || sealed)) ? db_flush(op, s->keyspace) : TAMIZ_OK;
+    const bool nowhere = (broken && (m.active || m.sealed)) || m.unlogged;
+    return nowhere || (m.active && (large || m.sealed)) ? db_flush_all(op, s) : TAMIZ_OK;
 }
 
 /* The last record of a clean close: all before it is on the disk. */
@@ -295,7 +310,13 @@ tamiz_status tamiz_close(tamiz *db)
     struct store *s = db->store;
     if (!atomic_load_explicit(s->fork_guard, memory_order_relaxed))
         return store_check(db); /* a child must not flush or delete what is its parent's */
+    if (db != s->first)
+        return op_refuse(TAMIZ_INVALID_ARGUMENT,
+                         "%s: keyspace %s is closed with its store, by the handle of tamiz_open",
+                         s->directory, db->name);
     mutex_lock(&s->mutex);
+    for (size_t i = 0; i < s->keyspace_count; i++)
+        iters_forget(s->keyspaces[i], NULL);
     const bool held = s->iters || s->oldest_snapshot;
     const bool iterators = s->iters != NULL;
     mutex_unlock(&s->mutex);
@@ -424,7 +445,7 @@ static tamiz_status run_asked(tamiz *db, tamiz_status (*work)(struct op *op, con
     if (db->store->options.read_only)
         return op_refuse(TAMIZ_READ_ONLY, "%s: opened read-only", db->store->directory);
     struct op op;
-    struct epoch_slot *slot = epoch_enter(&db->store->epoch);
+    struct epoch_slot *slot = epoch_enter_at(&db->store->epoch, db->slots);
     epoch_stay_outside(slot);
     op_init(&op, &db->store->alloc, &slot->count);
     a.db = db;
@@ -474,6 +495,11 @@ tamiz_status tamiz_compact_table(tamiz *db, unsigned level, size_t index)
     return run_asked(db, ask_compact_table, (struct asked){.level = level, .index = index});
 }
 
+static const struct standing_error *standing_of(const struct tamiz *db)
+{
+    return db->flush_error.status != TAMIZ_OK ? &db->flush_error : &db->merge_error;
+}
+
 tamiz_status tamiz_health(tamiz *db)
 {
     const tamiz_status st = store_check(db);
@@ -481,8 +507,9 @@ tamiz_status tamiz_health(tamiz *db)
         return st;
     struct store *s = db->store;
     mutex_lock(&s->mutex);
-    const struct standing_error *e =
-        s->flush_error.status != TAMIZ_OK ? &s->flush_error : &s->merge_error;
+    const struct standing_error *e = standing_of(db);
+    for (size_t i = 0; i < s->keyspace_count && e->status == TAMIZ_OK; i++)
+        e = standing_of(s->keyspaces[i]);
     const tamiz_status standing = s->write_error ? TAMIZ_READ_ONLY : e->status;
     if (standing < 0)
         op_refuse(standing, "%s",
@@ -501,6 +528,8 @@ tamiz_status tamiz_step(tamiz *db, uint64_t budget_us, bool *more)
         return st;
     struct store *s = db->store;
     const uint64_t end = env_monotonic_ns(s->env) + budget_us * 1000;
+    if (s->options.sync == TAMIZ_SYNC_INTERVAL && !s->options.read_only && write_sync_is_due(s))
+        (void)tamiz_sync(db); /* a failure stands in the log and meets the next writer */
     while (background_step(s) && env_monotonic_ns(s->env) < end)
         ;
     *more = background_pending(s);

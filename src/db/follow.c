@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "db/keyspace.h"
 #include "db/recover.h"
 
 enum {
@@ -44,7 +45,9 @@ struct picture {
     struct manifest_state state; /* version: a reference of ours */
     struct buf numbers;          /* u64 of logs, ascending */
     struct buf files;            /* struct file *, as many */
-    struct mem_ref *memtable;
+    struct tamiz **keyspaces;    /* one a tree; those that are in no list yet are ours */
+    struct mem_ref **memtables;  /* as many */
+    size_t count;
     uint64_t seq;
     bool moved; /* the manifest moved on while it was taken */
 };
@@ -96,9 +99,10 @@ static void share_tables(const struct version *before, struct version *now)
     }
 }
 
-static tamiz_status open_tables(struct op *op, struct store *s, struct version *v)
+static tamiz_status open_tables(struct op *op, const struct tamiz *db, struct version *v)
 {
-    tamiz_status st = version_attach(op, v, &s->world, s->directory);
+    const struct store *s = db->store;
+    tamiz_status st = version_attach(op, v, &db->world, s->directory);
     for (uint32_t i = 0; i < v->table_count && st == TAMIZ_OK; i++) {
         st = table_pin(op, v->tables[i]->table);
         if (st == TAMIZ_BUSY)
@@ -122,8 +126,43 @@ static void picture_free(struct op *op, struct store *s, struct picture *p)
         (void)file_close(&quiet, files[i]);
     buf_free(&p->numbers);
     buf_free(&p->files);
-    mem_ref_unref(s, p->memtable);
-    version_unref(p->state.version);
+    replay_memtables_free(s, p->memtables, p->count);
+    manifest_state_free(&s->alloc, &p->state);
+    for (size_t i = 0; p->keyspaces && i < p->count; i++)
+        if (p->keyspaces[i] && !keyspace_find(s, p->keyspaces[i]->id))
+            keyspace_free(p->keyspaces[i]);
+    mem_free(&s->alloc, p->keyspaces, p->count * sizeof(struct tamiz *));
+}
+
+/* Handles for the trees: those there are, and new ones. */
+static tamiz_status find_keyspaces(struct op *op, struct store *s, struct picture *p)
+{
+    p->keyspaces = mem_new_array(&s->alloc, p->state.tree_count, sizeof(struct tamiz *));
+    if (!p->keyspaces)
+        return op_fail_memory(op);
+    p->count = p->state.tree_count;
+    for (size_t i = 0; i < p->count; i++) {
+        const struct manifest_tree *tree = &p->state.trees[i];
+        p->keyspaces[i] = keyspace_find(s, tree->id);
+        if (!p->keyspaces[i])
+            p->keyspaces[i] = keyspace_new(op, s, tree->id, tree->name, &s->options);
+        if (!p->keyspaces[i])
+            return TAMIZ_OUT_OF_MEMORY;
+    }
+    return TAMIZ_OK;
+}
+
+static tamiz_status take_tables(struct op *op, struct store *s, struct picture *p)
+{
+    tamiz_status st = TAMIZ_OK;
+    for (size_t i = 0; i < p->count; i++) {
+        const struct manifest_tree *before = manifest_tree_find(&s->state, p->state.trees[i].id);
+        if (before)
+            share_tables(before->version, p->state.trees[i].version);
+        TRY(open_tables(op, p->keyspaces[i], p->state.trees[i].version));
+    }
+done:
+    return st;
 }
 
 /* Emptied by the caller also on failure. p->moved is right in any case. */
@@ -139,8 +178,8 @@ static tamiz_status picture_take(struct op *op, struct store *s, struct picture 
     if (st == TAMIZ_NOT_FOUND)
         goto done;
     TRY(open_logs(op, s, p));
-    share_tables(s->state.version, p->state.version);
-    TRY(open_tables(op, s, p->state.version));
+    TRY(find_keyspaces(op, s, p));
+    TRY(take_tables(op, s, p));
 done:
     op_init(&quiet, &s->alloc, op->count);
     p->moved = mark_take(&quiet, s, &after) != TAMIZ_OK || after.number != before.number ||
@@ -154,10 +193,8 @@ static tamiz_status picture_replay(struct op *op, struct store *s, struct pictur
     const struct open_logs logs = {(const uint64_t *)(const void *)p->numbers.data,
                                    (struct file *const *)(void *)p->files.data,
                                    p->numbers.size / sizeof(uint64_t)};
-    p->memtable = mem_ref_new(op, s, 0);
-    if (!p->memtable)
-        return TAMIZ_OUT_OF_MEMORY;
-    return replay_open_logs(op, s, &p->state, &logs, p->memtable, &p->seq);
+    const tamiz_status st = replay_memtables(op, p->keyspaces, p->count, 0, &p->memtables);
+    return st == TAMIZ_OK ? replay_open_logs(op, s, &p->state, &logs, p->memtables, &p->seq) : st;
 }
 
 /* One that is of one moment; as often as it takes. */
@@ -186,30 +223,80 @@ static tamiz_status picture_settle(struct op *op, struct store *s, struct pictur
 
 /* ---- showing it ---- */
 
-/* The old view with the new sequence shows what it did; the new one with the old sequence might
- * lack what merges dropped since. So the sequence goes first. */
-static tamiz_status picture_show(struct op *op, struct store *s, struct picture *p)
+/* One view a tree, and one with nothing in it for every keyspace that is gone. */
+struct showing {
+    struct view **views;
+    size_t count; /* of trees, then of keyspaces before */
+};
+
+static void showing_free(struct store *s, struct showing *v)
 {
-    struct view *view = view_new(op, s, &p->memtable, 1, p->state.version);
-    if (!view)
-        return TAMIZ_OUT_OF_MEMORY;
-    mutex_lock(&s->mutex);
-    if (s->oldest_snapshot) {
-        mutex_unlock(&s->mutex);
-        view_unref(view);
-        return op_fail(
-            op, TAMIZ_BUSY,
-            "%s: a snapshot is held, which the writer knows nothing of: release it first",
-            s->directory);
+    for (size_t i = 0; v->views && i < v->count; i++)
+        view_unref(v->views[i]);
+    mem_free(&s->alloc, v->views, v->count * sizeof(struct view *));
+}
+
+static tamiz_status showing_make(struct op *op, struct store *s, struct picture *p,
+                                 struct showing *v)
+{
+    *v = (struct showing){.count = p->count + s->keyspace_count};
+    v->views = mem_new_array(&s->alloc, v->count, sizeof(struct view *));
+    if (!v->views)
+        return op_fail_memory(op);
+    for (size_t i = 0; i < v->count; i++) {
+        v->views[i] = i < p->count ? view_new(op, s, &p->memtables[i], 1, p->state.trees[i].version)
+                                   : view_nothing(op, s);
+        if (!v->views[i])
+            return TAMIZ_OUT_OF_MEMORY;
     }
-    struct version *old = s->state.version;
+    return TAMIZ_OK;
+}
+
+static tamiz_status refuse_snapshot(struct op *op, const struct store *s)
+{
+    return op_fail(op, TAMIZ_BUSY,
+                   "%s: a snapshot is held, which the writer knows nothing of: release it first",
+                   s->directory);
+}
+
+/* The old view with the new sequence shows what it did; the new one with the old sequence might
+ * lack what merges dropped since. So the sequence goes first. mutex held; cannot fail any more. */
+static void show_all(struct store *s, struct picture *p, struct showing *v)
+{
+    struct manifest_state old = s->state;
     s->state = p->state;
-    p->state.version = old;
+    p->state = old;
     atomic_store_explicit(&s->next_file, s->state.next_file, memory_order_relaxed);
     atomic_store_explicit(&s->seq, p->seq, memory_order_release);
-    view_publish(s->keyspace, view);
+    size_t spare = p->count;
+    for (size_t i = s->keyspace_count; i-- > 1;)
+        if (!manifest_tree_find(&s->state, s->keyspaces[i]->id)) {
+            keyspace_retire(s->keyspaces[i], v->views[spare]);
+            v->views[spare++] = NULL;
+        }
+    for (size_t i = 0; i < p->count; i++) {
+        if (!keyspace_find(s, p->keyspaces[i]->id))
+            keyspace_enlist(s, p->keyspaces[i]);
+        view_publish(p->keyspaces[i], v->views[i]);
+        v->views[i] = NULL;
+    }
+}
+
+static tamiz_status picture_show(struct op *op, struct store *s, struct picture *p)
+{
+    struct showing v;
+    tamiz_status st = showing_make(op, s, p, &v);
+    TRY(st);
+    TRY(keyspaces_reserve(op, s, s->keyspace_count + p->count));
+    mutex_lock(&s->mutex);
+    if (s->oldest_snapshot)
+        st = refuse_snapshot(op, s);
+    else
+        show_all(s, p, &v);
     mutex_unlock(&s->mutex);
-    return TAMIZ_OK;
+done:
+    showing_free(s, &v);
+    return st;
 }
 
 static tamiz_status follow(struct op *op, struct store *s)
@@ -244,7 +331,7 @@ tamiz_status tamiz_refresh(tamiz *db)
     if (!s->options.read_only)
         return TAMIZ_OK;
     struct op op;
-    struct epoch_slot *slot = epoch_enter(&s->epoch);
+    struct epoch_slot *slot = epoch_enter_at(&s->epoch, db->slots);
     epoch_stay_outside(slot);
     op_init(&op, &s->alloc, &slot->count);
     st = follow(&op, s);

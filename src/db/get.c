@@ -132,15 +132,14 @@ tamiz_status db_get(struct op *op, struct tamiz *db, struct slice key,
         op->subject_hash = lookup.hash;
 
     tamiz_status st = get_from_memtables(op, view, &lookup, &stamp, &found->value);
-    const unsigned due =
-        st == TAMIZ_NOT_FOUND ? ledger_due(op, db->store->ledger, &lookup, options) : 0;
+    const unsigned due = st == TAMIZ_NOT_FOUND ? ledger_due(op, db->ledger, &lookup, options) : 0;
     if (__builtin_expect(due & LEDGER_AUDIT, 0))
-        ledger_audit(op, db->store->ledger, view->version, &lookup);
+        ledger_audit(op, db->ledger, view->version, &lookup);
     if (st == TAMIZ_NOT_FOUND && !(due & LEDGER_FOLLOW))
         st = get_from_tables(op, view->version, &lookup, &how, &stamp, found, NULL);
     else if (st == TAMIZ_NOT_FOUND)
-        st = get_sampled(op, db->store->ledger, view->version, &lookup, !options->snapshot, &how,
-                         &stamp, found);
+        st = get_sampled(op, db->ledger, view->version, &lookup, !options->snapshot, &how, &stamp,
+                         found);
 
     if (st == TAMIZ_OK && stamp_kind(stamp) == KIND_DELETE) {
         cached_block_unpin(found->pinned);

@@ -50,9 +50,10 @@ static tamiz_status check_properties(struct op *op, const char *path,
 }
 
 /* What the manifest will say of it, but for number, place and sequence. */
-static tamiz_status look_at(struct op *op, struct store *s, const char *path, struct table_meta *m)
+static tamiz_status look_at(struct op *op, const struct tamiz *db, const char *path,
+                            struct table_meta *m)
 {
-    struct table *t = table_new(op, &s->world, path, 0, 0, 0);
+    struct table *t = table_new(op, &db->world, path, 0, 0, 0);
     tamiz_status st = t ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY;
     struct slice smallest, largest;
     TRY(st);
@@ -65,6 +66,7 @@ static tamiz_status look_at(struct op *op, struct store *s, const char *path, st
     m->smallest = smallest;
     TRY(keep_key(op, &largest));
     m->largest = largest;
+    m->keyspace = db->id;
     m->file_id = table_file_id(t);
     m->file_size = table_file_size(t);
     m->entries = p->entries;
@@ -167,17 +169,18 @@ static tamiz_status memtables_overlap(struct op *op, const struct ingestion *in,
 }
 
 /* Nobody writes: the sealed ones are flushed by the background, or here. */
-static tamiz_status wait_for_sealed(struct op *op, struct store *s)
+static tamiz_status wait_for_sealed(struct op *op, struct tamiz *db)
 {
+    struct store *s = db->store;
     tamiz_status st = TAMIZ_OK;
     mutex_lock(&s->mutex);
-    const uint32_t failures = s->flush_failures;
-    s->retry_flush_ns = 0;
+    const uint32_t failures = db->flush_failures;
+    db->retry_flush_ns = 0;
     condition_broadcast(&s->work);
     while (st == TAMIZ_OK &&
-           atomic_load_explicit(&s->keyspace->view, memory_order_relaxed)->memtable_count > 1) {
-        if (s->flush_failures > failures) {
-            st = op_fail(op, s->flush_error.status, "%s", s->flush_error.text);
+           atomic_load_explicit(&db->view, memory_order_relaxed)->memtable_count > 1) {
+        if (db->flush_failures > failures) {
+            st = op_fail(op, db->flush_error.status, "%s", db->flush_error.text);
         } else if (s->options.threads == 0) {
             mutex_unlock(&s->mutex);
             const bool did = background_step(s);
@@ -198,7 +201,7 @@ static tamiz_status place_all(struct op *op, const struct ingestion *in)
 {
     struct store *s = in->db->store;
     mutex_lock(&s->mutex);
-    const struct pick_options o = pick_options_of(s);
+    const struct pick_options o = pick_options_of(in->db);
     struct version *v = atomic_load_explicit(&in->db->view, memory_order_relaxed)->version;
     version_ref(v);
     mutex_unlock(&s->mutex);
@@ -256,7 +259,7 @@ static tamiz_status ingest_work(struct op *op, struct writer *w)
     const uint64_t first_seq = atomic_load_explicit(&s->seq, memory_order_relaxed) + 1;
     tamiz_status st;
     if (w->seal)
-        TRY(wait_for_sealed(op, s));
+        TRY(wait_for_sealed(op, in->db));
     TRY(memtables_overlap(op, in, &in->overlapped));
     if (in->overlapped)
         return TAMIZ_OK;
@@ -268,7 +271,7 @@ static tamiz_status ingest_work(struct op *op, struct writer *w)
     TRY(store_log_skip(op, s, first_seq + in->n - 1));
     const struct version_edit edit = {
         .added = (struct table_meta *const *)(const void *)in->tables.data, .added_count = in->n};
-    st = install(op, in->db, &edit, NULL, 0);
+    st = install_tables(op, in->db, &edit);
     /* The log has passed them, whether the tables came in or not. */
     atomic_store_explicit(&s->seq, first_seq + in->n - 1, memory_order_release);
 done:
@@ -282,7 +285,7 @@ static tamiz_status prepare(struct op *op, struct ingestion *in, const char *con
     struct store *s = in->db->store;
     tamiz_status st = TAMIZ_OK;
     for (size_t i = 0; i < in->n; i++)
-        TRY(look_at(op, s, paths[i], &in->metas[i]));
+        TRY(look_at(op, in->db, paths[i], &in->metas[i]));
     for (size_t i = 0; i < in->n; i++) {
         TRY(bring_in(op, s, paths[i], &in->metas[i]));
         in->linked = i + 1;
@@ -301,14 +304,19 @@ static tamiz_status ingest(struct op *op, struct ingestion *in, const char *cons
     TRY(memtables_overlap(op, in, &overlap));
     if (overlap)
         TRY(db_flush(op, in->db)); /* beside the writers; often enough */
-    merging_exclude(s);
+    merging_exclude(in->db);
     for (int attempt = 0; attempt < 2; attempt++) {
-        struct writer w = {.db = in->db, .work = ingest_work, .work_ctx = in, .seal = attempt > 0};
+        struct writer w = {.db = in->db,
+                           .trees = &w.db,
+                           .tree_count = 1,
+                           .work = ingest_work,
+                           .work_ctx = in,
+                           .seal = attempt > 0};
         st = db_write(op, &w);
         if (st != TAMIZ_OK || !in->overlapped)
             break;
     }
-    merging_include(s);
+    merging_include(in->db);
     if (st == TAMIZ_OK)
         store_event(s, TAMIZ_EVENT_NOTE, "%s: %zu tables ingested", s->directory, in->n);
 done:
@@ -346,7 +354,7 @@ tamiz_status tamiz_ingest(tamiz *db, const char *const paths[], size_t n)
         return TAMIZ_OK;
     struct op op;
     struct ingestion in = {.db = db, .n = n, .tables = buf_init(&s->alloc)};
-    struct epoch_slot *slot = epoch_enter(&s->epoch);
+    struct epoch_slot *slot = epoch_enter_at(&s->epoch, db->slots);
     epoch_stay_outside(slot);
     op_init(&op, &s->alloc, &slot->count);
     in.metas = mem_new_array(&s->alloc, n, sizeof *in.metas);

@@ -8,14 +8,40 @@
 
 #include "db/view.h"
 
+/* What changes in one keyspace. `flushed`: memtables whose contents the added tables have, which
+ * leave the view. */
+struct tree_change {
+    struct tamiz *db;
+    struct version_edit tables;
+    struct mem_ref *const *flushed;
+    size_t flushed_count;
+};
+
 /*
- * `added` and `removed` as in version_edit. `flushed`: the memtable whose contents the added tables
- * have, which leaves the view (NULL: none). `log_number`: 0, or logs below it are not needed any
- * more. On failure nothing changed for readers; the added tables' files may be named by the
- * manifest (a failed sync) and are left for the next open to judge unless the manifest is settled.
+ * All changes, each of another keyspace, with one edit of the manifest. `log_number`: 0, or all
+ * logs below it are not needed any more, as who just recovered from them knows; else it is worked
+ * out from the memtables that are left. On failure nothing changed for readers; the added tables'
+ * files may be named by the manifest (a failed sync) and are left for the next open to judge unless
+ * the manifest is settled.
  */
-tamiz_status install(struct op *op, struct tamiz *db, const struct version_edit *edit,
-                     struct mem_ref *flushed, uint64_t log_number);
+tamiz_status install(struct op *op, struct store *s, const struct tree_change *changes, size_t n,
+                     uint64_t log_number);
+/* Of one keyspace, tables only. */
+tamiz_status install_tables(struct op *op, struct tamiz *db, const struct version_edit *tables);
+
+/* For who changes which keyspaces there are; install_mutex held in all of them. */
+
+/* Fills in the counters that every edit has, and makes it durable; store->state is the picture
+ * after it. */
+tamiz_status install_record(struct op *op, struct store *s, struct manifest_edit *record);
+/* After that failed and store->state is as it was before: makes that the picture in force. */
+void install_settle(struct op *op, struct store *s);
+/* References to the tables of a version, to be remembered until nobody reads them. */
+tamiz_status obsolete_add(struct op *op, struct store *s, struct table_meta *meta,
+                          struct obsolete **list);
+void obsolete_free(struct store *s, struct obsolete *list);
+/* mutex held. */
+void obsolete_join(struct store *s, struct obsolete *list);
 
 /* Removes the files of tables that were built but never installed. */
 void discard_tables(struct op *op, struct store *s, struct buf *tables);

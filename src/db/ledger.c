@@ -92,6 +92,15 @@ void ledger_free(struct ledger *l)
     mem_free(l->alloc, l, sizeof *l);
 }
 
+void ledger_reset(struct ledger *l, uint64_t block_bytes)
+{
+    mutex_lock(&l->mutex);
+    l->block_bytes = block_bytes;
+    l->configured_bytes = 0; /* configure() chooses the rest anew */
+    ghost_clear(&l->ghost);
+    mutex_unlock(&l->mutex);
+}
+
 /* ---- which reads ---- */
 
 static uint32_t load_u32_relaxed(const _Atomic uint32_t *from)

@@ -36,6 +36,8 @@
 /* block_bytes: of a data block, as asked for. NULL: memory is out. */
 struct ledger *ledger_new(const struct store *s, uint64_t cache_bytes, uint64_t block_bytes);
 void ledger_free(struct ledger *l);
+/* As if it were new, for a keyspace with blocks of that size. Any thread. */
+void ledger_reset(struct ledger *l, uint64_t block_bytes);
 
 /* What this read is chosen for. Costs a few instructions where for nothing. */
 enum { LEDGER_FOLLOW = 1, LEDGER_AUDIT = 2 };

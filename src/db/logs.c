@@ -33,6 +33,7 @@ tamiz_status store_new_log(struct op *op, struct store *s, uint64_t last_seq)
     st = env_sync_directory(op, s->env, s->directory);
     if (st == TAMIZ_OK) {
         s->logs[s->log_count++] = fresh;
+        atomic_store_explicit(&s->active_log, fresh.number, memory_order_relaxed);
     } else {
         (void)log_close(op, &fresh.writer);
         (void)env_remove(op, s->env, path);
@@ -81,9 +82,12 @@ static bool detach_log(struct store *s, uint64_t keep_from, struct store_log *lo
 }
 
 /* Removing a large file takes the system a tenth of a second and more: no writer waits for it. */
-void store_drop_logs(struct op *op, struct store *s, uint64_t keep_from)
+void store_drop_logs(struct op *op, struct store *s)
 {
     struct store_log log;
+    mutex_lock(&s->install_mutex);
+    const uint64_t keep_from = s->state.log_number;
+    mutex_unlock(&s->install_mutex);
     while (detach_log(s, keep_from, &log)) {
         /* Its writes are in durable tables: what fails here costs a file that the next open
          * removes. */

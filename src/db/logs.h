@@ -19,9 +19,8 @@ static inline struct store_log *store_active_log(struct store *s)
 tamiz_status store_new_log(struct op *op, struct store *s, uint64_t last_seq);
 /* Ends the log that is written and begins a new one; *number is the new one's. No lock held. */
 tamiz_status store_switch_log(struct op *op, struct store *s, uint64_t *number);
-/* Closes and removes logs that no memtable needs any more: numbers below `keep_from`. No lock held
- * but install_mutex. */
-void store_drop_logs(struct op *op, struct store *s, uint64_t keep_from);
+/* Closes and removes logs that the manifest says are not needed any more. No lock held. */
+void store_drop_logs(struct op *op, struct store *s);
 /* All logs, oldest first, are on the disk. log_mutex held. */
 tamiz_status store_sync_logs(struct op *op, struct store *s);
 

@@ -68,7 +68,7 @@ static void follow(const struct multi *m, struct pending *p, const struct table 
 {
     p->followed.lookup = &p->lookup;
     p->followed.answered = table;
-    ledger_follow(m->op, m->db->store->ledger, m->view->version, &p->followed);
+    ledger_follow(m->op, m->db->ledger, m->view->version, &p->followed);
 }
 
 static void answer(struct multi *m, const struct pending *p, tamiz_status st, uint64_t stamp,
@@ -342,10 +342,9 @@ static void run_chunk(struct multi *m, const void *const keys[], const size_t ke
         m->keys[i] = (struct pending){
             .index = at, .lookup = lookup_make(slice_of(keys[at], key_sizes[at]), seq)};
         counter_add(&m->op->count->gets, 1);
-        const unsigned due =
-            ledger_due(m->op, m->db->store->ledger, &m->keys[i].lookup, m->options);
+        const unsigned due = ledger_due(m->op, m->db->ledger, &m->keys[i].lookup, m->options);
         if (due & LEDGER_AUDIT)
-            ledger_audit(m->op, m->db->store->ledger, m->view->version, &m->keys[i].lookup);
+            ledger_audit(m->op, m->db->ledger, m->view->version, &m->keys[i].lookup);
         m->keys[i].is_followed = due & LEDGER_FOLLOW;
         m->keys[i].followed.at = counter_get(&m->op->count->gets);
         m->keys[i].followed.newest = !m->options->snapshot;

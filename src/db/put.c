@@ -49,7 +49,7 @@ static tamiz_status write_public(struct writer *w)
 {
     struct store *s = w->db->store;
     struct op op;
-    struct epoch_slot *slot = epoch_enter(&s->epoch);
+    struct epoch_slot *slot = epoch_enter_at(&s->epoch, w->db->slots);
     epoch_stay_outside(slot);
     op_init(&op, &s->alloc, &slot->count);
     const tamiz_status st = op_publish(&op, db_write(&op, w));
@@ -60,7 +60,13 @@ static tamiz_status write_public(struct writer *w)
 static tamiz_status write_one(tamiz *db, enum kind kind, struct slice key, struct slice value,
                               const tamiz_write_options *options)
 {
-    struct writer w = {.db = db, .single = true, .kind = kind, .key = key, .value = value};
+    struct writer w = {.db = db,
+                       .trees = &w.db,
+                       .tree_count = 1,
+                       .single = true,
+                       .kind = kind,
+                       .key = key,
+                       .value = value};
     tamiz_status st = store_check(db);
     if (st == TAMIZ_OK)
         st = check_key(key.size, key.data);
@@ -83,6 +89,76 @@ tamiz_status tamiz_delete(tamiz *db, const void *key, size_t key_size,
     return write_one(db, KIND_DELETE, slice_of(key, key_size), slice_of(NULL, 0), options);
 }
 
+/* ---- batches ---- */
+
+/* The same writes with the ids that they have when they go to `db`: where none is named, and what
+ * names the default keyspace means that. */
+static tamiz_status spell_out(struct op *op, const tamiz_batch *batch, const tamiz *db,
+                              struct batch *out)
+{
+    struct batch_reader reader;
+    struct batch_write w;
+    const uint64_t *turns = (const uint64_t *)(const void *)batch->turns.data;
+    const size_t n = batch->turns.size / sizeof *turns;
+    size_t turn = 0;
+    bool named = false;
+    tamiz_status st = TAMIZ_OK;
+    batch_walk(&batch->writes, 0, &reader);
+    while (st == TAMIZ_OK && batch_next(&reader, &w)) {
+        for (; turn < n && turns[turn] == w.seq; turn++)
+            named = !named;
+        const uint64_t id = w.keyspace || named ? w.keyspace : db->id;
+        st = batch_add(op, out, w.kind, id, w.key, w.value);
+    }
+    return st;
+}
+
+static bool is_named(const tamiz_batch *batch, const tamiz *db)
+{
+    struct tamiz *const *named = (struct tamiz *const *)(const void *)batch->trees.data;
+    for (size_t i = batch->trees.size / sizeof(struct tamiz *); i > 0; i--)
+        if (named[i - 1] == db)
+            return true;
+    return false;
+}
+
+/* All keyspaces that the batch writes to when it goes to `db`, in the batch's list or in `room`. */
+static bool list_trees(const tamiz_batch *batch, tamiz *db, struct buf *room, struct writer *w)
+{
+    const struct buf *list = &batch->trees;
+    if (batch->unnamed && !is_named(batch, db)) {
+        buf_slice_append(room, buf_slice(&batch->trees));
+        buf_append(room, &db, sizeof(struct tamiz *));
+        list = room;
+    }
+    w->trees = (struct tamiz *const *)(const void *)list->data;
+    w->tree_count = list->size / sizeof(struct tamiz *);
+    return !room->failed;
+}
+
+/* A batch of writes for more than the default keyspace. */
+static tamiz_status write_spelled(struct writer *w, const tamiz_batch *batch)
+{
+    struct counters nowhere = {0};
+    struct op op;
+    struct buf trees = buf_init(&alloc_libc);
+    struct batch spelled;
+    tamiz_status st = TAMIZ_OK;
+    op_init(&op, &alloc_libc, &nowhere);
+    batch_init(&spelled, &alloc_libc);
+    if (!list_trees(batch, w->db, &trees, w))
+        st = op_publish(&op, op_fail_memory(&op));
+    if (st == TAMIZ_OK && batch->unnamed && w->db->id) {
+        st = op_publish(&op, spell_out(&op, batch, w->db, &spelled));
+        w->batch = &spelled;
+    }
+    if (st == TAMIZ_OK)
+        st = write_public(w);
+    batch_free(&spelled);
+    buf_free(&trees);
+    return st;
+}
+
 tamiz_status tamiz_write(tamiz *db, tamiz_batch *batch, const tamiz_write_options *options)
 {
     tamiz_status st = store_check(db);
@@ -93,14 +169,16 @@ tamiz_status tamiz_write(tamiz *db, tamiz_batch *batch, const tamiz_write_option
     if (batch->store && batch->store != db->store)
         return op_refuse(TAMIZ_INVALID_ARGUMENT, "%s: the batch has writes for another store",
                          db->store->directory);
-    struct writer w = {.db = db, .batch = &batch->writes};
+    struct writer w = {.db = db, .trees = &w.db, .tree_count = 1, .batch = &batch->writes};
     st = write_options_apply(options, &w);
-    return st == TAMIZ_OK ? write_public(&w) : st;
+    if (st != TAMIZ_OK)
+        return st;
+    return db->id == 0 && batch->trees.size == 0 ? write_public(&w) : write_spelled(&w, batch);
 }
 
 tamiz_status tamiz_sync(tamiz *db)
 {
-    struct writer w = {.db = db, .sync = true};
+    struct writer w = {.db = db, .trees = &w.db, .sync = true};
     const tamiz_status st = store_check(db);
     return st == TAMIZ_OK ? write_public(&w) : st;
 }
@@ -108,9 +186,41 @@ tamiz_status tamiz_sync(tamiz *db)
 tamiz_batch *tamiz_batch_new(void)
 {
     struct tamiz_batch *b = mem_new_array(&alloc_libc, 1, sizeof *b);
-    if (b)
+    if (b) {
         batch_init(&b->writes, &alloc_libc);
+        b->trees = b->turns = buf_init(&alloc_libc);
+    }
     return b;
+}
+
+/* Does a write of `keyspace` change what an id of 0 means? */
+static bool is_turn(const tamiz_batch *batch, const tamiz *keyspace)
+{
+    return (!keyspace || keyspace->id == 0) && batch->names_default != (keyspace != NULL);
+}
+
+/* Room for what a write of `keyspace` adds to the lists, before anything is added. */
+static bool batch_reserve(tamiz_batch *batch, const tamiz *keyspace)
+{
+    const bool done = (!keyspace || buf_reserve(&batch->trees, sizeof keyspace)) &&
+                      (!is_turn(batch, keyspace) || buf_reserve(&batch->turns, sizeof(uint64_t)));
+    batch->trees.failed = batch->turns.failed = false; /* they are as they were */
+    return done;
+}
+
+/* What the last write, which was just added, names. */
+static void batch_note(tamiz_batch *batch, tamiz *keyspace)
+{
+    const uint64_t index = batch->writes.count - 1;
+    batch->unnamed |= !keyspace;
+    if (is_turn(batch, keyspace)) {
+        batch->names_default = keyspace != NULL;
+        buf_append(&batch->turns, &index, sizeof index);
+    }
+    if (!keyspace || is_named(batch, keyspace))
+        return;
+    batch->store = keyspace->store;
+    buf_append(&batch->trees, &keyspace, sizeof(struct tamiz *));
 }
 
 static tamiz_status batch_put_kind(tamiz_batch *batch, tamiz *keyspace, enum kind kind,
@@ -121,6 +231,8 @@ static tamiz_status batch_put_kind(tamiz_batch *batch, tamiz *keyspace, enum kin
     tamiz_status st = check_key(key.size, key.data);
     if (st == TAMIZ_OK)
         st = check_value(value.size, value.data);
+    if (st == TAMIZ_OK && keyspace)
+        st = store_check(keyspace);
     if (st == TAMIZ_OK && keyspace && batch->store && batch->store != keyspace->store)
         st = op_refuse(TAMIZ_INVALID_ARGUMENT, "the batch has writes for another store");
     if (st == TAMIZ_OK && batch->writes.body.size + key.size + value.size > UINT32_MAX - 65536)
@@ -130,10 +242,12 @@ static tamiz_status batch_put_kind(tamiz_batch *batch, tamiz *keyspace, enum kin
     struct counters nowhere = {0};
     struct op op;
     op_init(&op, &alloc_libc, &nowhere);
-    st = op_publish(&op,
-                    batch_add(&op, &batch->writes, kind, keyspace ? keyspace->id : 0, key, value));
-    if (st == TAMIZ_OK && keyspace)
-        batch->store = keyspace->store;
+    st = batch_reserve(batch, keyspace)
+             ? batch_add(&op, &batch->writes, kind, keyspace ? keyspace->id : 0, key, value)
+             : op_fail_memory(&op);
+    st = op_publish(&op, st);
+    if (st == TAMIZ_OK)
+        batch_note(batch, keyspace);
     return st;
 }
 
@@ -160,6 +274,9 @@ void tamiz_batch_clear(tamiz_batch *batch)
     if (!batch)
         return;
     batch_clear(&batch->writes);
+    buf_clear(&batch->trees);
+    buf_clear(&batch->turns);
+    batch->unnamed = batch->names_default = false;
     batch->store = NULL;
 }
 
@@ -168,5 +285,7 @@ void tamiz_batch_free(tamiz_batch *batch)
     if (!batch)
         return;
     batch_free(&batch->writes);
+    buf_free(&batch->trees);
+    buf_free(&batch->turns);
     mem_free(&alloc_libc, batch, sizeof *batch);
 }

@@ -33,7 +33,7 @@ static tamiz_status reading_begin(struct reading *r, tamiz *db, const tamiz_read
     st = read_options_resolve(db, &r->options, &r->room);
     if (st != TAMIZ_OK)
         return st;
-    r->slot = epoch_enter(&db->store->epoch);
+    r->slot = epoch_enter_at(&db->store->epoch, db->slots);
     op_init(&r->op, &db->store->alloc, &r->slot->count);
     op_listen(&r->op, r->options->trace);
     return TAMIZ_OK;

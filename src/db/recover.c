@@ -16,6 +16,7 @@
 
 #include "db/background.h"
 #include "db/install.h"
+#include "db/keyspace.h"
 #include "db/write.h"
 
 enum { REWRITE_MAX = 256 << 10 }; /* replayed bytes up to which the new log takes them over */
@@ -69,16 +70,17 @@ static tamiz_status look_around(struct op *op, struct store *s, struct found_fil
  * first read. */
 static tamiz_status check_tables(struct op *op, const struct store *s, const struct found_files *f)
 {
-    const struct version *v = s->state.version;
-    for (uint32_t r = 0; r < v->run_count; r++)
-        for (uint32_t i = 0; i < v->runs[r].count; i++) {
-            const uint64_t number = v->runs[r].tables[i]->number;
+    for (size_t t = 0; t < s->state.tree_count; t++) {
+        const struct version *v = s->state.trees[t].version;
+        for (uint32_t i = 0; i < v->table_count; i++) {
+            const uint64_t number = v->tables[i]->number;
             if (!f->tables.size || !bsearch(&number, f->tables.data, f->tables.size / sizeof number,
                                             sizeof number, compare_numbers))
                 return op_fail(op, TAMIZ_CORRUPTION,
                                "%s: the manifest names table %06llu.sst, which is missing",
                                s->directory, (unsigned long long)number);
         }
+    }
     return TAMIZ_OK;
 }
 
@@ -90,12 +92,33 @@ struct replay {
     const uint64_t *numbers;   /* of all logs there are, ascending */
     struct file *const *files; /* the same, open; NULL: they are opened by name */
     size_t count;
-    struct mem_ref *memtable;
+    struct mem_ref **memtables; /* one a tree of the state: fresh, or what was replayed */
+    uint64_t log;               /* number of the one that is replayed */
+    bool skipped;               /* writes that are in tables already: they must not come back */
     struct buf records; /* bodies of replayed records, each after its u64 size: for the new log */
     uint64_t next_seq;  /* behind the last write replayed; 0: none yet */
     uint64_t bytes;
     bool stopped; /* a tail was torn: nothing after it counts */
 };
+
+/* One write into its keyspace's memtable, unless its tables have it. The log may have writes of
+ * keyspaces that were dropped since; but none was ever made of ids to come. */
+static tamiz_status replay_write(struct op *op, struct replay *r, const struct batch_write *w,
+                                 const char *path)
+{
+    const struct manifest_tree *tree = manifest_tree_find(r->state, w->keyspace);
+    if (!tree && w->keyspace >= r->state->next_keyspace)
+        return op_fail(op, TAMIZ_CORRUPTION, "%s: a write for keyspace %llu, which was never made",
+                       path, (unsigned long long)w->keyspace);
+    if (!tree)
+        return TAMIZ_OK;
+    if (r->log < tree->log_number) {
+        r->skipped = true;
+        return TAMIZ_OK;
+    }
+    return memtable_add(op, r->memtables[tree - r->state->trees]->memtable, w->key,
+                        hash_key(w->key), stamp_of(w->seq, w->kind), w->value);
+}
 
 /* Applies one record, all of it. */
 static tamiz_status replay_record(struct op *op, struct replay *r, struct slice body,
@@ -120,13 +143,8 @@ static tamiz_status replay_record(struct op *op, struct replay *r, struct slice 
     if (count && first >= limit_seq)
         return TAMIZ_OK; /* of a group that failed: the next log begins before it */
     r->next_seq = first + count;
-    while (st == TAMIZ_OK && batch_next(&reader, &write)) {
-        if (write.keyspace != 0)
-            return op_fail(op, TAMIZ_NOT_SUPPORTED, "%s: a write for keyspace %llu", path,
-                           (unsigned long long)write.keyspace);
-        st = memtable_add(op, r->memtable->memtable, write.key, hash_key(write.key),
-                          stamp_of(write.seq, write.kind), write.value);
-    }
+    while (st == TAMIZ_OK && batch_next(&reader, &write))
+        st = replay_write(op, r, &write, path);
     if (st == TAMIZ_OK && r->bytes + body.size <= REWRITE_MAX) {
         buf_u64(&r->records, body.size);
         buf_slice_append(&r->records, body);
@@ -278,6 +296,7 @@ static tamiz_status replay_logs(struct op *op, struct replay *r)
             continue; /* its writes are in tables */
         uint64_t limit;
         tamiz_status st = next_log_first(op, r, i, &limit);
+        r->log = r->numbers[i];
         if (st == TAMIZ_OK)
             st = replay_log(op, r, i, limit);
         if (st != TAMIZ_OK)
@@ -294,20 +313,42 @@ static uint64_t replayed_seq(const struct replay *r)
 }
 
 tamiz_status replay_open_logs(struct op *op, struct store *s, const struct manifest_state *state,
-                              const struct open_logs *logs, struct mem_ref *into, uint64_t *seq)
+                              const struct open_logs *logs, struct mem_ref **into, uint64_t *seq)
 {
     struct replay r = {.s = s,
                        .state = state,
                        .numbers = logs->numbers,
                        .files = logs->files,
                        .count = logs->count,
-                       .memtable = into,
+                       .memtables = into,
                        .records = buf_init(&s->alloc),
                        .bytes = REWRITE_MAX + 1}; /* nothing is written again */
     const tamiz_status st = replay_logs(op, &r);
     *seq = replayed_seq(&r);
     buf_free(&r.records);
     return st;
+}
+
+tamiz_status replay_memtables(struct op *op, struct tamiz *const *keyspaces, size_t n,
+                              uint64_t first_log, struct mem_ref ***memtables)
+{
+    struct mem_ref **list = mem_new_array(op->alloc, n, sizeof(struct mem_ref *));
+    *memtables = list;
+    if (!list)
+        return op_fail_memory(op);
+    for (size_t i = 0; i < n; i++) {
+        list[i] = mem_ref_new(op, keyspaces[i], first_log);
+        if (!list[i])
+            return TAMIZ_OUT_OF_MEMORY;
+    }
+    return TAMIZ_OK;
+}
+
+void replay_memtables_free(struct store *s, struct mem_ref **memtables, size_t n)
+{
+    for (size_t i = 0; memtables && i < n; i++)
+        mem_ref_unref(s, memtables[i]);
+    mem_free(&s->alloc, memtables, n * sizeof(struct mem_ref *));
 }
 
 /* ---- starting to write ---- */
@@ -324,41 +365,56 @@ static tamiz_status rewrite_records(struct op *op, struct store *s, const struct
     return st == TAMIZ_OK && r->records.size ? store_sync_logs(op, s) : st;
 }
 
-/* First view of all: one memtable over the recovered version. */
-static tamiz_status show(struct op *op, struct store *s, struct mem_ref *m)
+/* First views of all: over the recovered versions, each with its replayed memtable, or, where
+ * `fresh` are given, that one sealed behind a fresh one. */
+static tamiz_status show(struct op *op, struct store *s, struct mem_ref **replayed,
+                         struct mem_ref **fresh)
 {
-    struct view *view = view_new(op, s, &m, 1, s->state.version);
-    if (!view)
-        return TAMIZ_OUT_OF_MEMORY;
-    mutex_lock(&s->mutex);
-    view_publish(s->keyspace, view);
-    mutex_unlock(&s->mutex);
+    for (size_t i = 0; i < s->state.tree_count; i++) {
+        struct tamiz *db = s->keyspaces[i];
+        struct mem_ref *list[2] = {replayed[i], NULL};
+        const bool sealed = fresh && memtable_count(replayed[i]->memtable) > 0;
+        if (sealed) {
+            list[0] = fresh[i];
+            list[1] = replayed[i];
+        }
+        struct view *view = view_new(op, s, list, sealed ? 2 : 1, s->state.trees[i].version);
+        if (!view)
+            return TAMIZ_OUT_OF_MEMORY;
+        mutex_lock(&s->mutex);
+        view_publish(db, view);
+        mutex_unlock(&s->mutex);
+    }
     return TAMIZ_OK;
 }
 
-/* Puts a fresh memtable in front of the replayed one and flushes that. */
-static tamiz_status flush_replayed(struct op *op, struct store *s, struct mem_ref *replayed,
-                                   uint64_t first_log)
+/* All that was replayed goes to tables, with one edit: a batch has its writes in all keyspaces
+ * again, or in none. */
+static tamiz_status flush_replayed(struct op *op, struct store *s, struct replay *r,
+                                   uint64_t new_log)
 {
-    struct mem_ref *fresh = mem_ref_new(op, s, first_log);
-    if (!fresh)
-        return TAMIZ_OUT_OF_MEMORY;
-    struct mem_ref *list[2] = {fresh, replayed};
-    struct view *view = view_new(op, s, list, 2, s->state.version);
-    mem_ref_unref(s, fresh);
-    if (!view)
-        return TAMIZ_OUT_OF_MEMORY;
-    mutex_lock(&s->mutex);
-    view_publish(s->keyspace, view);
-    mutex_unlock(&s->mutex);
-    return flush_memtable(op, s->keyspace, replayed, first_log);
+    struct mem_ref **fresh = NULL;
+    struct sealed *list = mem_new_array(&s->alloc, s->state.tree_count, sizeof *list);
+    size_t n = 0;
+    tamiz_status st = list ? TAMIZ_OK : op_fail_memory(op);
+    TRY(st);
+    TRY(replay_memtables(op, s->keyspaces, s->keyspace_count, new_log, &fresh));
+    TRY(show(op, s, r->memtables, fresh));
+    for (size_t i = 0; i < s->state.tree_count; i++)
+        if (memtable_count(r->memtables[i]->memtable) > 0)
+            list[n++] = (struct sealed){s->keyspaces[i], r->memtables[i]};
+    TRY(n ? flush_memtables(op, s, list, n, new_log) : install(op, s, NULL, 0, new_log));
+done:
+    replay_memtables_free(s, fresh, s->keyspace_count);
+    mem_free(&s->alloc, list, s->state.tree_count * sizeof *list);
+    return st;
 }
 
 /* The new log, the new manifest that makes it the first one needed, and the replayed writes in one
  * of the two. */
 static tamiz_status start_writing(struct op *op, struct store *s, struct replay *r)
 {
-    const bool rewrite = r->bytes <= REWRITE_MAX;
+    const bool rewrite = r->bytes <= REWRITE_MAX && !r->skipped;
     /* Tables may go further, by writes that no log has any more. */
     const uint64_t logged =
         r->next_seq ? r->next_seq - 1 : atomic_load_explicit(&s->seq, memory_order_relaxed);
@@ -374,12 +430,12 @@ static tamiz_status start_writing(struct op *op, struct store *s, struct replay 
         return st;
 
     const uint64_t new_log = s->logs[0].number;
-    r->memtable->first_log = new_log;
     if (!rewrite)
-        return flush_replayed(op, s, r->memtable, new_log);
-    st = show(op, s, r->memtable);
-    const struct version_edit nothing = {0};
-    return st == TAMIZ_OK ? install(op, s->keyspace, &nothing, NULL, new_log) : st;
+        return flush_replayed(op, s, r, new_log);
+    for (size_t i = 0; i < s->state.tree_count; i++)
+        r->memtables[i]->first_log = new_log;
+    st = show(op, s, r->memtables, NULL);
+    return st == TAMIZ_OK ? install(op, s, NULL, 0, new_log) : st;
 }
 
 /* The directory of a new store is itself only a name in its parent, and may have been left there
@@ -418,21 +474,21 @@ tamiz_status recover(struct op *op, struct store *s)
         goto done;
     TRY(look_around(op, s, &files));
     TRY(check_tables(op, s, &files));
-    TRY(version_attach(op, s->state.version, &s->world, s->directory));
+    TRY(keyspaces_meet(op, s, &s->state));
+    for (size_t i = 0; i < s->state.tree_count; i++)
+        TRY(version_attach(op, s->state.trees[i].version, &s->keyspaces[i]->world, s->directory));
     const uint64_t next =
         s->state.next_file > files.largest ? s->state.next_file : files.largest + 1;
     atomic_store_explicit(&s->next_file, next, memory_order_relaxed);
     s->state.next_file = next;
-    r.memtable = mem_ref_new(op, s, 0);
-    TRY(r.memtable ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
+    TRY(replay_memtables(op, s->keyspaces, s->keyspace_count, 0, &r.memtables));
     r.numbers = (const uint64_t *)(const void *)files.logs.data;
     r.count = files.logs.size / sizeof *r.numbers;
     TRY(replay_logs(op, &r));
     atomic_store_explicit(&s->seq, replayed_seq(&r), memory_order_release);
     TRY(start_writing(op, s, &r));
 done:
-    if (r.memtable)
-        mem_ref_unref(s, r.memtable);
+    replay_memtables_free(s, r.memtables, s->keyspace_count);
     buf_free(&r.records);
     buf_free(&files.logs);
     buf_free(&files.tables);
@@ -446,6 +502,14 @@ struct garbage {
     struct op *op;
 };
 
+static bool is_named(const struct manifest_state *state, uint64_t number)
+{
+    for (size_t i = 0; i < state->tree_count; i++)
+        if (version_table(state->trees[i].version, number))
+            return true;
+    return false;
+}
+
 static void judge_file(void *ctx, const char *name)
 {
     struct garbage *g = ctx;
@@ -455,7 +519,7 @@ static void judge_file(void *ctx, const char *name)
     const bool garbage = kind == FILE_CURRENT_NEW ||
                          (kind == FILE_MANIFEST && number != s->manifest.number) ||
                          (kind == FILE_LOG && number < s->logs[0].number) ||
-                         (kind == FILE_TABLE && !version_table(s->state.version, number));
+                         (kind == FILE_TABLE && !is_named(&s->state, number));
     char *path = garbage ? store_path(g->op, s, kind, number) : NULL;
     if (path && env_remove(g->op, s->env, path) == TAMIZ_OK)
         store_event(s, TAMIZ_EVENT_FILE_DELETED, "%s", path);

@@ -8,7 +8,7 @@
 
 #include "db/view.h"
 
-/* Makes store->keyspace's view, sequence, numbers and logs from what the directory holds.
+/* Makes the keyspaces with their views, sequence, numbers and logs from what the directory holds.
  * TAMIZ_NOT_FOUND: no store there and none wanted. */
 tamiz_status recover(struct op *op, struct store *s);
 
@@ -19,10 +19,15 @@ struct open_logs {
     size_t count;
 };
 
-/* What the manifest says that logs still have, into a fresh memtable; *seq: up to where all of it
- * goes. TAMIZ_CORRUPTION also where a log was read while it was written. */
+/* Fresh memtables, one a keyspace; the list is the caller's to free, also on failure. */
+tamiz_status replay_memtables(struct op *op, struct tamiz *const *keyspaces, size_t n,
+                              uint64_t first_log, struct mem_ref ***memtables);
+void replay_memtables_free(struct store *s, struct mem_ref **memtables, size_t n);
+
+/* What the manifest says that logs still have, into fresh memtables, one a tree of the state; *seq:
+ * up to where all of it goes. TAMIZ_CORRUPTION also where a log was read while it was written. */
 tamiz_status replay_open_logs(struct op *op, struct store *s, const struct manifest_state *state,
-                              const struct open_logs *logs, struct mem_ref *into, uint64_t *seq);
+                              const struct open_logs *logs, struct mem_ref **into, uint64_t *seq);
 
 /* Removes files of the store that nothing names: half-built tables, finished logs, old manifests.
  * What can't be removed is left. */

@@ -35,6 +35,15 @@
 
 static const char LOST[] = "lost";
 
+/* One keyspace: what there is of it, and what comes of that. */
+struct repair_tree {
+    uint64_t id;
+    char *name;                /* owned; NULL: of the default one */
+    struct memtable *memtable; /* what the logs hold */
+    struct buf opened;         /* struct table *: sources of the merge */
+    struct buf made;           /* struct table_meta *: its outcome */
+};
+
 struct repair {
     struct op *op;
     struct store *s;
@@ -43,10 +52,10 @@ struct repair {
     bool current;                       /* there is a CURRENT */
     uint64_t largest;                   /* number of any file */
     bool has_manifest;                  /* s->state is what it says */
-    struct memtable *memtable;          /* what the logs hold */
     uint64_t last_seq;
-    struct buf opened; /* struct table *: sources of the merge */
-    struct buf made;   /* struct table_meta *: its outcome */
+    uint64_t next_keyspace;    /* at least */
+    struct repair_tree *trees; /* ids ascending; [0] is the default keyspace */
+    size_t tree_count, tree_room;
 };
 
 static void find(struct repair *r, uint64_t lost_bytes, const char *text)
@@ -65,6 +74,66 @@ static tamiz_status find_failure(struct repair *r, tamiz_status st, uint64_t los
     find(r, lost_bytes, r->op->text);
     op_forgive(r->op);
     return TAMIZ_OK;
+}
+
+/* ---- keyspaces ---- */
+
+static struct repair_tree *tree_find(const struct repair *r, uint64_t id)
+{
+    for (size_t i = 0; i < r->tree_count; i++)
+        if (r->trees[i].id == id)
+            return &r->trees[i];
+    return NULL;
+}
+
+static bool trees_reserve(struct repair *r)
+{
+    if (r->tree_count < r->tree_room)
+        return true;
+    const size_t room = r->tree_room ? 2 * r->tree_room : 8;
+    struct repair_tree *grown =
+        mem_resize(&r->s->alloc, r->trees, r->tree_room * sizeof *grown, room * sizeof *grown);
+    if (!grown)
+        return false;
+    r->trees = grown;
+    r->tree_room = room;
+    return true;
+}
+
+/* What only its id is known of. */
+static char *name_made_up(struct repair *r, uint64_t id)
+{
+    char words[48];
+    (void)snprintf(words, sizeof words, "keyspace-%llu", (unsigned long long)id);
+    return mem_text(&r->s->alloc, words);
+}
+
+/* The keyspace, met before or not. `name` NULL: not known. NULL: memory is out, recorded. */
+static struct repair_tree *tree_meet(struct repair *r, uint64_t id, const char *name)
+{
+    struct store *s = r->s;
+    struct repair_tree *known = tree_find(r, id);
+    if (known)
+        return known;
+    struct repair_tree tree = {.id = id,
+                               .memtable = memtable_new(&s->alloc, (size_t)s->options.memtable),
+                               .opened = buf_init(&s->alloc),
+                               .made = buf_init(&s->alloc)};
+    if (id)
+        tree.name = name ? mem_text(&s->alloc, name) : name_made_up(r, id);
+    if (!tree.memtable || (id && !tree.name) || !trees_reserve(r)) {
+        memtable_free(tree.memtable);
+        mem_free_text(&s->alloc, tree.name);
+        op_fail_memory(r->op);
+        return NULL;
+    }
+    size_t at = r->tree_count++;
+    for (; at > 0 && r->trees[at - 1].id > id; at--)
+        r->trees[at] = r->trees[at - 1];
+    r->trees[at] = tree;
+    if (id >= r->next_keyspace)
+        r->next_keyspace = id + 1;
+    return &r->trees[at];
 }
 
 /* ---- 1: looking ---- */
@@ -134,48 +203,86 @@ static tamiz_status look_at_manifest(struct repair *r)
     r->has_manifest = st == TAMIZ_OK;
     if (st == TAMIZ_NOT_FOUND)
         op_forgive(r->op);
-    if (r->has_manifest)
+    if (r->has_manifest) {
         r->last_seq = s->state.last_seq;
+        r->next_keyspace = s->state.next_keyspace;
+    }
+    for (size_t i = 0; r->has_manifest && i < s->state.tree_count; i++)
+        if (!tree_meet(r, s->state.trees[i].id, s->state.trees[i].name))
+            return TAMIZ_OUT_OF_MEMORY;
     return st == TAMIZ_NOT_FOUND ? TAMIZ_OK : find_failure(r, st, 0);
 }
 
-/* A handle for one table, kept as a source. NULL: memory is out. */
+/* A handle for one table. NULL: memory is out. */
 static struct table *open_table(struct repair *r, uint64_t number, const struct table_meta *meta)
 {
     struct store *s = r->s;
     char *path = store_path(r->op, s, FILE_TABLE, number);
-    struct table *t = path ? table_new(r->op, &s->world, path, number, meta ? meta->file_id : 0,
-                                       meta ? meta->file_size : 0)
+    struct table *t = path ? table_new(r->op, &s->first->world, path, number,
+                                       meta ? meta->file_id : 0, meta ? meta->file_size : 0)
                            : NULL;
     mem_free_text(&s->alloc, path);
+    return t;
+}
+
+/* Verified, and a source of its keyspace from now on. */
+static tamiz_status look_at_table(struct repair *r, uint64_t number, const struct table_meta *meta)
+{
+    struct table *t = open_table(r, number, meta);
     if (!t)
-        return NULL;
-    buf_append(&r->opened, &t, sizeof(struct table *));
-    if (!r->opened.failed)
-        return t;
+        return TAMIZ_OUT_OF_MEMORY;
+    const tamiz_status st = table_verify(r->op, t, r->report);
+    if (st == TAMIZ_OK || st == TAMIZ_CORRUPTION)
+        op_forgive(r->op);
+    struct repair_tree *tree = st == TAMIZ_OK || st == TAMIZ_CORRUPTION
+                                   ? tree_meet(r, meta ? meta->keyspace : 0, NULL)
+                                   : NULL;
+    if (tree)
+        buf_append(&tree->opened, &t, sizeof(struct table *));
+    if (tree && !tree->opened.failed)
+        return TAMIZ_OK;
     table_free(t);
-    op_fail_memory(r->op);
-    return NULL;
+    return st == TAMIZ_OK || st == TAMIZ_CORRUPTION ? op_fail_memory(r->op) : st;
 }
 
 /* Newest file first: where two show one version, the later one counts. */
 static tamiz_status look_at_tables(struct repair *r)
 {
-    const struct version *v = r->has_manifest ? r->s->state.version : NULL;
-    const size_t n = v ? v->table_count : count_of(&r->tables);
-    for (size_t i = n; i-- > 0;) {
-        const struct table_meta *meta = v ? v->tables[i] : NULL;
-        struct table *t = open_table(r, meta ? meta->number : number_at(&r->tables, i), meta);
-        if (!t)
-            return TAMIZ_OUT_OF_MEMORY;
-        const tamiz_status st = table_verify(r->op, t, r->report);
-        if (st != TAMIZ_OK && st != TAMIZ_CORRUPTION)
-            return st;
-        op_forgive(r->op);
-        if (r->report->progress)
-            r->report->progress(r->report->ctx, n - i, n);
+    const struct manifest_state *state = &r->s->state;
+    size_t total = r->has_manifest ? 0 : count_of(&r->tables), done = 0;
+    tamiz_status st = TAMIZ_OK;
+    for (size_t k = 0; r->has_manifest && k < state->tree_count; k++)
+        total += state->trees[k].version->table_count;
+    for (size_t k = 0; r->has_manifest && k < state->tree_count; k++) {
+        const struct version *v = state->trees[k].version;
+        for (uint32_t i = v->table_count; i-- > 0;) {
+            TRY(look_at_table(r, v->tables[i]->number, v->tables[i]));
+            if (r->report->progress)
+                r->report->progress(r->report->ctx, ++done, total);
+        }
     }
-    return TAMIZ_OK;
+    for (size_t i = total; !r->has_manifest && i-- > 0;) {
+        TRY(look_at_table(r, number_at(&r->tables, i), NULL));
+        if (r->report->progress)
+            r->report->progress(r->report->ctx, ++done, total);
+    }
+done:
+    return st;
+}
+
+/* A write into the memtable of its keyspace. One that the manifest does not have was dropped, or,
+ * with no manifest, is met here. */
+static tamiz_status take_write(struct repair *r, const struct batch_write *w)
+{
+    struct repair_tree *tree = tree_find(r, w->keyspace);
+    if (!tree && r->has_manifest)
+        return TAMIZ_OK;
+    if (!tree)
+        tree = tree_meet(r, w->keyspace, NULL);
+    if (!tree)
+        return TAMIZ_OUT_OF_MEMORY;
+    return memtable_add(r->op, tree->memtable, w->key, hash_key(w->key), stamp_of(w->seq, w->kind),
+                        w->value);
 }
 
 /* One log as far as it can be read. `next_seq`: behind the last write taken; `limit`: where the
@@ -192,9 +299,7 @@ static tamiz_status take_record(struct repair *r, struct slice body, uint64_t li
     if (first < *next_seq || first >= limit)
         return TAMIZ_OK;
     while (st == TAMIZ_OK && batch_next(&reader, &w))
-        if (w.keyspace == 0)
-            st = memtable_add(r->op, r->memtable, w.key, hash_key(w.key), stamp_of(w.seq, w.kind),
-                              w.value);
+        st = take_write(r, &w);
     *next_seq = first + count;
     return st;
 }
@@ -267,18 +372,18 @@ static tamiz_status look_at_logs(struct repair *r)
 
 /* ---- 2: merging ---- */
 
-static struct table *source_at(const struct repair *r, size_t i)
+static struct table *source_at(const struct repair_tree *tree, size_t i)
 {
     struct table *t;
-    memcpy(&t, r->opened.data + i * sizeof(struct table *), sizeof(struct table *));
+    memcpy(&t, tree->opened.data + i * sizeof(struct table *), sizeof(struct table *));
     return t;
 }
 
 /* All that can be read, as one iterator; what can't be opened was told already. */
-static struct iter *all_sources(struct repair *r, tamiz_report *quiet)
+static struct iter *all_sources(struct repair *r, struct repair_tree *tree, tamiz_report *quiet)
 {
     struct op *op = r->op;
-    const size_t n = r->opened.size / sizeof(struct table *);
+    const size_t n = tree->opened.size / sizeof(struct table *);
     size_t count = 0;
     struct iter **list = mem_new_array(&r->s->alloc, n + 1, sizeof(struct iter *));
     struct iter *merged = NULL;
@@ -286,13 +391,13 @@ static struct iter *all_sources(struct repair *r, tamiz_report *quiet)
         op_fail_memory(op);
         return NULL;
     }
-    list[count] = memtable_iter(op, r->memtable);
+    list[count] = memtable_iter(op, tree->memtable);
     bool ok = list[count] != NULL;
     count += ok;
     for (size_t i = 0; ok && i < n; i++) {
-        list[count] = table_salvage(op, source_at(r, i), quiet);
+        list[count] = table_salvage(op, source_at(tree, i), quiet);
         if (list[count]) {
-            const uint64_t seq_max = table_properties(source_at(r, i))->seq_max;
+            const uint64_t seq_max = table_properties(source_at(tree, i))->seq_max;
             r->last_seq = seq_max > r->last_seq ? seq_max : r->last_seq;
             count++;
         } else if (op->status == TAMIZ_OUT_OF_MEMORY) {
@@ -310,13 +415,13 @@ static struct iter *all_sources(struct repair *r, tamiz_report *quiet)
     return merged;
 }
 
-static tamiz_status merge_all(struct repair *r)
+static tamiz_status merge_tree(struct repair *r, struct repair_tree *tree)
 {
     enum { LEVEL = 1 };
     struct store *s = r->s;
     const tamiz_options *o = &s->options;
     tamiz_report quiet = TAMIZ_REPORT_INIT; /* told when it was verified */
-    struct iter *source = all_sources(r, &quiet);
+    struct iter *source = all_sources(r, tree, &quiet);
     if (!source)
         return TAMIZ_OUT_OF_MEMORY;
     const struct compact_input in = {.source = source, .bottom = true};
@@ -325,13 +430,24 @@ static tamiz_status merge_all(struct repair *r)
                                        .build = options_recipe(o, LEVEL, IO_COMPACTION),
                                        .directory = s->directory,
                                        .table_bytes = o->table,
+                                       .keyspace = tree->id,
                                        .level = LEVEL,
                                        .run = 1,
                                        .next_file = store_next_file,
                                        .next_file_ctx = s};
-    tamiz_status st = compact_run(r->op, &in, &out, &r->made);
+    const tamiz_status st = compact_run(r->op, &in, &out, &tree->made);
     iter_close(source);
-    return st == TAMIZ_OK ? env_sync_directory(r->op, s->env, s->directory) : st;
+    return st;
+}
+
+static tamiz_status merge_all(struct repair *r)
+{
+    tamiz_status st = TAMIZ_OK;
+    for (size_t i = 0; i < r->tree_count; i++)
+        TRY(merge_tree(r, &r->trees[i]));
+    TRY(env_sync_directory(r->op, r->s->env, r->s->directory));
+done:
+    return st;
 }
 
 /* ---- 3 to 5: the old files aside, the new manifest ---- */
@@ -411,26 +527,43 @@ done:
     return st;
 }
 
+/* The picture with what was made. */
+static tamiz_status state_after(struct repair *r, struct manifest_state *after)
+{
+    struct store *s = r->s;
+    tamiz_status st = manifest_state_init(r->op, &s->alloc, after);
+    TRY(st);
+    for (size_t i = 0; i < r->tree_count; i++) {
+        const struct repair_tree *tree = &r->trees[i];
+        const struct version_edit edit = {
+            .added = (struct table_meta *const *)(const void *)tree->made.data,
+            .added_count = tree->made.size / sizeof(struct table_meta *)};
+        if (tree->id)
+            TRY(manifest_tree_add(r->op, &s->alloc, after, tree->id, slice_of_text(tree->name)));
+        struct manifest_tree *to = manifest_tree_find(after, tree->id);
+        version_unref(to->version);
+        to->version = NULL;
+        TRY(version_apply(r->op, &s->alloc, NULL, &edit, &to->version));
+    }
+    after->log_number = store_next_file(s);
+    after->last_seq = r->last_seq;
+    after->next_run = 2;
+    after->next_keyspace = r->next_keyspace;
+    after->next_file = atomic_load_explicit(&s->next_file, memory_order_relaxed);
+done:
+    return st;
+}
+
 static tamiz_status switch_manifest(struct repair *r)
 {
     struct store *s = r->s;
-    const struct version_edit edit = {.added =
-                                          (struct table_meta *const *)(const void *)r->made.data,
-                                      .added_count = r->made.size / sizeof(struct table_meta *)};
     const struct manifest_edit nothing = {.has_next_file = false};
-    struct version *v = NULL;
-    tamiz_status st = TAMIZ_OK;
-    TRY(version_apply(r->op, &s->alloc, NULL, &edit, &v));
-    struct manifest_state after = {.log_number = store_next_file(s),
-                                   .last_seq = r->last_seq,
-                                   .next_run = 2,
-                                   .next_keyspace = s->state.next_keyspace,
-                                   .version = v};
-    after.next_file = atomic_load_explicit(&s->next_file, memory_order_relaxed);
-    st = manifest_write(r->op, &s->manifest, &nothing, &after);
+    struct manifest_state after;
+    tamiz_status st = state_after(r, &after);
+    if (st == TAMIZ_OK)
+        st = manifest_write(r->op, &s->manifest, &nothing, &after);
     atomic_store_explicit(&s->unsettled, s->manifest.unsettled, memory_order_release);
-done:
-    version_unref(v);
+    manifest_state_free(&s->alloc, &after);
     return st;
 }
 
@@ -447,21 +580,29 @@ static tamiz_status rebuild(struct repair *r)
     TRY(all_aside(r, UNLINK));
     TRY(env_sync_directory(r->op, s->env, s->directory));
 done:
-    if (st != TAMIZ_OK && s->manifest.number == 0)
-        discard_tables(r->op, s, &r->made);
+    for (size_t i = 0; i < r->tree_count && st != TAMIZ_OK && s->manifest.number == 0; i++)
+        discard_tables(r->op, s, &r->trees[i].made);
     return st;
+}
+
+static void tree_free(const struct alloc *alloc, struct repair_tree *tree)
+{
+    struct table_meta **made = (struct table_meta **)(void *)tree->made.data;
+    for (size_t i = 0; i < tree->made.size / sizeof *made; i++)
+        table_meta_unref(alloc, made[i]);
+    for (size_t i = 0; i < tree->opened.size / sizeof(struct table *); i++)
+        table_free(source_at(tree, i));
+    memtable_free(tree->memtable);
+    mem_free_text(alloc, tree->name);
+    buf_free(&tree->made);
+    buf_free(&tree->opened);
 }
 
 static void repair_free(struct repair *r)
 {
-    struct table_meta **made = (struct table_meta **)(void *)r->made.data;
-    for (size_t i = 0; i < r->made.size / sizeof *made; i++)
-        table_meta_unref(&r->s->alloc, made[i]);
-    for (size_t i = 0; i < r->opened.size / sizeof(struct table *); i++)
-        table_free(source_at(r, i));
-    memtable_free(r->memtable);
-    buf_free(&r->made);
-    buf_free(&r->opened);
+    for (size_t i = 0; i < r->tree_count; i++)
+        tree_free(&r->s->alloc, &r->trees[i]);
+    mem_free(&r->s->alloc, r->trees, r->tree_room * sizeof *r->trees);
     buf_free(&r->tables);
     buf_free(&r->logs);
     buf_free(&r->manifests);
@@ -470,17 +611,16 @@ static void repair_free(struct repair *r)
 static tamiz_status repair(struct op *op, struct store *s, tamiz_report *report)
 {
     struct repair r = {.op = op, .s = s, .report = report};
-    struct buf *lists[] = {&r.tables, &r.logs, &r.manifests, &r.opened, &r.made};
+    struct buf *lists[] = {&r.tables, &r.logs, &r.manifests};
     tamiz_status st = TAMIZ_OK;
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 3; i++)
         *lists[i] = buf_init(&s->alloc);
     TRY(look_around(&r));
     if (st == TAMIZ_NOT_FOUND)
         goto done;
     TRY(store_lock(op, s));
     TRY(manifest_init(op, s->env, &s->alloc, s->directory, &s->manifest));
-    r.memtable = memtable_new(&s->alloc, (size_t)s->options.memtable);
-    TRY(r.memtable ? TAMIZ_OK : op_fail_memory(op));
+    TRY(tree_meet(&r, 0, NULL) ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
     TRY(look_at_manifest(&r));
     TRY(look_at_tables(&r));
     TRY(look_at_logs(&r));

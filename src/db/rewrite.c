@@ -14,19 +14,23 @@
 #include "db/snapshot.h"
 #include "table/merge.h"
 
+/* Of a store that is being closed, or a keyspace that is being dropped. */
 static bool cancelled(void *ctx)
 {
-    struct store *s = ctx;
-    return atomic_load_explicit(&s->closing, memory_order_relaxed);
+    const struct tamiz *db = ctx;
+    return atomic_load_explicit(&db->store->closing, memory_order_relaxed) ||
+           atomic_load_explicit(&db->dropped, memory_order_relaxed);
 }
 
-static struct compact_output output_of(struct store *s, uint32_t level, uint64_t run,
+static struct compact_output output_of(struct tamiz *db, uint32_t level, uint64_t run,
                                        enum io_purpose purpose)
 {
-    const tamiz_options *o = &s->options;
+    struct store *s = db->store;
+    const tamiz_options *o = &db->options;
     struct compact_output out = {.env = s->env,
                                  .alloc = &s->alloc,
                                  .directory = s->directory,
+                                 .keyspace = db->id,
                                  .table_bytes = o->table,
                                  .level = level,
                                  .run = run,
@@ -41,14 +45,14 @@ static tamiz_status choose_filter(struct op *op, struct tamiz *db, const struct 
                                   uint64_t keys, tamiz_filter_policy *filter)
 {
     struct store *s = db->store;
-    *filter = s->options.filter;
-    if (s->options.filter_memory != TAMIZ_FILTER_MONKEY)
+    *filter = db->options.filter;
+    if (db->options.filter_memory != TAMIZ_FILTER_MONKEY)
         return TAMIZ_OK;
     mutex_lock(&s->mutex);
     struct version *v = atomic_load_explicit(&db->view, memory_order_relaxed)->version;
     version_ref(v);
     mutex_unlock(&s->mutex);
-    const tamiz_status st = monkey_policy(op, v, j, keys, &s->options.filter, filter);
+    const tamiz_status st = monkey_policy(op, v, j, keys, &db->options.filter, filter);
     version_unref(v);
     return st;
 }
@@ -70,67 +74,151 @@ static uint64_t tables_bytes(const struct buf *tables)
     return sum;
 }
 
-/* Installs `tables` in the place of `removed`, or discards them. */
-static tamiz_status install_tables(struct op *op, struct tamiz *db, struct buf *tables,
-                                   const struct buf *removed, struct mem_ref *flushed,
-                                   uint64_t log_number)
+static struct version_edit edit_of(const struct buf *removed, const struct buf *added)
 {
-    struct store *s = db->store;
-    tamiz_status st = TAMIZ_OK;
-    if (tables->size)
-        TRY(env_sync_directory(op, s->env, s->directory));
-    const struct version_edit edit = {.removed = (const uint64_t *)(const void *)removed->data,
-                                      .removed_count = removed->size / sizeof(uint64_t),
-                                      .added =
-                                          (struct table_meta *const *)(const void *)tables->data,
-                                      .added_count = tables->size / sizeof(struct table_meta *)};
-    TRY(install(op, db, &edit, flushed, log_number));
-done:
-    if (st != TAMIZ_OK) {
-        discard_tables(op, s, tables);
-    } else {
-        struct table_meta **list = (struct table_meta **)(void *)tables->data;
-        for (size_t i = 0; i < tables->size / sizeof *list; i++)
-            table_meta_unref(&s->alloc, list[i]); /* the version has its own */
-        buf_clear(tables);
-    }
-    return st;
+    return (struct version_edit){.removed =
+                                     removed ? (const uint64_t *)(const void *)removed->data : NULL,
+                                 .removed_count = removed ? removed->size / sizeof(uint64_t) : 0,
+                                 .added = (struct table_meta *const *)(const void *)added->data,
+                                 .added_count = added->size / sizeof(struct table_meta *)};
 }
 
-/* ---- a flush ---- */
-
-tamiz_status flush_memtable(struct op *op, struct tamiz *db, struct mem_ref *m, uint64_t keep_from)
+/* The versions have references of their own. */
+static void forget_tables(struct store *s, struct buf *tables)
 {
-    struct store *s = db->store;
-    struct buf snapshots = buf_init(&s->alloc), tables = buf_init(&s->alloc),
-               none = buf_init(&s->alloc);
+    struct table_meta **list = (struct table_meta **)(void *)tables->data;
+    for (size_t i = 0; i < tables->size / sizeof *list; i++)
+        table_meta_unref(&s->alloc, list[i]);
+    buf_clear(tables);
+}
+
+/* ---- flushes ---- */
+
+/* One sealed memtable as tables: appended to `tables`. */
+static tamiz_status write_memtable(struct op *op, const struct sealed *sealed, struct buf *tables)
+{
+    struct store *s = sealed->db->store;
+    struct memtable *m = sealed->memtable->memtable;
+    struct buf snapshots = buf_init(&s->alloc);
     struct iter *source = NULL;
     tamiz_status st = TAMIZ_OK;
-    const uint64_t bytes = memtable_bytes(m->memtable);
     snapshot_list(s, &snapshots);
     TRY(snapshots.failed ? op_fail_memory(op) : TAMIZ_OK);
-    source = memtable_iter(op, m->memtable);
+    source = memtable_iter(op, m);
     TRY(source ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
     const struct compact_input in = {.source = source,
                                      .snapshots = (const uint64_t *)(const void *)snapshots.data,
                                      .snapshot_count = snapshots.size / sizeof(uint64_t)};
-    struct compact_output out = output_of(s, 0, background_next_run(s), IO_DATA);
-    TRY(choose_filter(op, db, NULL, memtable_count(m->memtable), &out.build.filter));
+    struct compact_output out = output_of(sealed->db, 0, background_next_run(s), IO_DATA);
+    TRY(choose_filter(op, sealed->db, NULL, memtable_count(m), &out.build.filter));
     env_point(s->env, "flush.build");
-    TRY(compact_run(op, &in, &out, &tables));
-    const uint64_t written = tables_bytes(&tables);
-    env_point(s->env, "flush.install");
-    TRY(install_tables(op, db, &tables, &none, m, keep_from));
-    counter_add(&op->count->flushes, 1);
-    counter_add(&op->count->flush_bytes_in, bytes);
-    counter_add(&op->count->flush_bytes_out, written);
-    store_event(s, TAMIZ_EVENT_FLUSH, "memtable of %llu bytes to %llu bytes in level 0",
-                (unsigned long long)bytes, (unsigned long long)written);
-    store_drop_logs(op, s, keep_from);
+    TRY(compact_run(op, &in, &out, tables));
 done:
     iter_close(source);
     buf_free(&snapshots);
-    buf_free(&tables);
+    return st;
+}
+
+/* A flush of one or more memtables of one keyspace. */
+struct flushing {
+    struct buf tables;    /* struct table_meta * */
+    struct buf memtables; /* struct mem_ref * */
+    uint64_t bytes_in, bytes_out;
+};
+
+/* A table that holds part of a batch must not outlive the rest of it: what another keyspace has of
+ * the same writes is in a memtable, and after a crash in the log, as far as that is durable. Where
+ * a log lost a sync this fails, unless list[0..n) is all that there is. */
+static tamiz_status secure_logs(struct op *op, struct store *s, const struct sealed *list, size_t n)
+{
+    mutex_lock(&s->mutex);
+    bool shared = false;
+    for (size_t i = 0; i < s->keyspace_count; i++) {
+        const struct tamiz *db = s->keyspaces[i];
+        const struct view *v = atomic_load_explicit(&db->view, memory_order_relaxed);
+        bool flushed = false;
+        for (size_t k = 0; k < n; k++)
+            flushed |= list[k].db == db;
+        for (uint32_t k = 0; v && !flushed && k < v->memtable_count; k++)
+            shared |= memtable_count(v->memtables[k]->memtable) > 0;
+    }
+    mutex_unlock(&s->mutex);
+    if (!shared)
+        return TAMIZ_OK;
+    mutex_lock(&s->log_mutex);
+    const tamiz_status st = store_sync_logs(op, s);
+    mutex_unlock(&s->log_mutex);
+    return st;
+}
+
+/* Writes the tables of list[0..n), one `flushing` a keyspace; *count of them. */
+static tamiz_status write_all(struct op *op, const struct sealed *list, size_t n,
+                              struct flushing *flushes, struct tree_change *changes, size_t *count)
+{
+    tamiz_status st = TAMIZ_OK;
+    *count = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct tamiz *db = list[i].db;
+        if (i == 0 || list[i - 1].db != db) {
+            changes[*count].db = db;
+            flushes[*count].tables = flushes[*count].memtables = buf_init(&db->store->alloc);
+            ++*count;
+        }
+        struct flushing *f = &flushes[*count - 1];
+        buf_append(&f->memtables, &list[i].memtable, sizeof(struct mem_ref *));
+        TRY(f->memtables.failed ? op_fail_memory(op) : TAMIZ_OK);
+        f->bytes_in += memtable_bytes(list[i].memtable->memtable);
+        TRY(write_memtable(op, &list[i], &f->tables));
+    }
+    for (size_t i = 0; i < *count; i++) {
+        flushes[i].bytes_out = tables_bytes(&flushes[i].tables);
+        changes[i].tables = edit_of(NULL, &flushes[i].tables);
+        changes[i].flushed = (struct mem_ref *const *)(const void *)flushes[i].memtables.data;
+        changes[i].flushed_count = flushes[i].memtables.size / sizeof(struct mem_ref *);
+    }
+done:
+    return st;
+}
+
+static void tell_flush(struct op *op, const struct store *s, const struct flushing *f,
+                       size_t memtables)
+{
+    counter_add(&op->count->flushes, memtables);
+    counter_add(&op->count->flush_bytes_in, f->bytes_in);
+    counter_add(&op->count->flush_bytes_out, f->bytes_out);
+    store_event(s, TAMIZ_EVENT_FLUSH, "memtable of %llu bytes to %llu bytes in level 0",
+                (unsigned long long)f->bytes_in, (unsigned long long)f->bytes_out);
+}
+
+tamiz_status flush_memtables(struct op *op, struct store *s, const struct sealed *list, size_t n,
+                             uint64_t log_number)
+{
+    struct flushing *flushes = mem_new_array(&s->alloc, n, sizeof *flushes);
+    struct tree_change *changes = mem_new_array(&s->alloc, n, sizeof *changes);
+    size_t count = 0, tables = 0;
+    tamiz_status st = flushes && changes ? TAMIZ_OK : op_fail_memory(op);
+    TRY(st);
+    TRY(write_all(op, list, n, flushes, changes, &count));
+    for (size_t i = 0; i < count; i++)
+        tables += changes[i].tables.added_count;
+    if (tables)
+        TRY(env_sync_directory(op, s->env, s->directory));
+    env_point(s->env, "flush.install");
+    TRY(secure_logs(op, s, list, n));
+    TRY(install(op, s, changes, count, log_number));
+    for (size_t i = 0; i < count; i++) {
+        forget_tables(s, &flushes[i].tables);
+        tell_flush(op, s, &flushes[i], changes[i].flushed_count);
+    }
+    store_drop_logs(op, s);
+done:
+    for (size_t i = 0; i < count; i++) {
+        discard_tables(op, s, &flushes[i].tables); /* none, where they were installed */
+        buf_free(&flushes[i].tables);
+        buf_free(&flushes[i].memtables);
+    }
+    mem_free(&s->alloc, flushes, n * sizeof *flushes);
+    mem_free(&s->alloc, changes, n * sizeof *changes);
     return st;
 }
 
@@ -171,6 +259,7 @@ static tamiz_status move_table(struct op *op, struct tamiz *db, const struct job
     const struct table_meta like = {.number = m->number,
                                     .file_id = m->file_id,
                                     .file_size = m->file_size,
+                                    .keyspace = m->keyspace,
                                     .level = j->output_level,
                                     .run = run,
                                     .entries = m->entries,
@@ -187,7 +276,7 @@ static tamiz_status move_table(struct op *op, struct tamiz *db, const struct job
     moved->table = table_share(m->table);
     const struct version_edit edit = {
         .removed = &moved->number, .removed_count = 1, .added = &moved, .added_count = 1};
-    const tamiz_status st = install(op, db, &edit, NULL, 0);
+    const tamiz_status st = install_tables(op, db, &edit);
     table_meta_unref(&s->alloc, moved);
     return st;
 }
@@ -217,14 +306,18 @@ tamiz_status db_merge(struct op *op, struct tamiz *db, struct version *base, str
                                      .snapshot_count = snapshots.size / sizeof(uint64_t),
                                      .bottom = j->bottom,
                                      .cancelled = cancelled,
-                                     .cancel_ctx = s};
-    struct compact_output out = output_of(s, j->output_level, run, IO_COMPACTION);
+                                     .cancel_ctx = db};
+    struct compact_output out = output_of(db, j->output_level, run, IO_COMPACTION);
     TRY(choose_filter(op, db, j, 0, &out.build.filter));
     env_point(s->env, "compact.output");
     TRY(compact_run(op, &in, &out, &tables));
     const uint64_t bytes_out = tables_bytes(&tables);
     env_point(s->env, "compact.install");
-    TRY(install_tables(op, db, &tables, &removed, NULL, 0));
+    const struct version_edit edit = edit_of(&removed, &tables);
+    if (tables.size)
+        TRY(env_sync_directory(op, s->env, s->directory));
+    TRY(install_tables(op, db, &edit));
+    forget_tables(s, &tables);
     counter_add(&op->count->compactions, 1);
     counter_add(&op->count->compaction_bytes_in, bytes_in);
     counter_add(&op->count->compaction_bytes_out, bytes_out);
@@ -233,6 +326,7 @@ tamiz_status db_merge(struct op *op, struct tamiz *db, struct version *base, str
                 j->output_level);
 done:
     iter_close(source);
+    discard_tables(op, s, &tables); /* none, where they were installed */
     buf_free(&snapshots);
     buf_free(&tables);
     buf_free(&removed);

@@ -13,56 +13,133 @@ enum {
     PACE_PAUSE_NS = 50 * 1000 * 1000, /* the longest pause of one group */
     DEBT_START = 4, /* times what level 1 may have: bytes to be merged that slow writers down, */
     DEBT_STOP = 16, /* and that would stop them */
+    LOGS_MEMTABLES = 2, /* logs are kept up to so many times what the memtables may have … */
+    LOGS_LEAST = 8,     /* … and up to so many, and as many times more as there are keyspaces */
 };
 
 /* ---- sealing ---- */
 
-/* Ends the active memtable: a new log, a new memtable, a new view. Called by the leader; mutex
- * held, given up in between. */
-static tamiz_status seal_memtable(struct op *op, struct tamiz *db)
+static uint32_t sealed_count(const struct tamiz *db)
+{
+    return atomic_load_explicit(&db->view, memory_order_relaxed)->memtable_count - 1;
+}
+
+/* A fresh memtable in front of the active one. mutex held throughout: no flush can change the view
+ * between reading and replacing it. */
+static tamiz_status seal_one(struct op *op, struct tamiz *db, struct mem_ref *fresh)
 {
     struct store *s = db->store;
-    struct mem_ref *fresh = NULL;
-    struct mem_ref **list = NULL;
-    struct view *next = NULL;
-    uint32_t count = 0;
-    uint64_t log = 0;
-    tamiz_status st = TAMIZ_OK;
-    mutex_unlock(&s->mutex);
-    TRY(store_switch_log(op, s, &log));
-    fresh = mem_ref_new(op, s, log);
-    TRY(fresh ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
-    env_point(s->env, "wal.rotate");
-done:
-    mutex_lock(&s->mutex);
-    if (st != TAMIZ_OK)
-        return st;
-    /* From here on the mutex is held: no flush can change the view between reading and replacing
-     * it. */
-    struct view *now = atomic_load_explicit(&db->view, memory_order_relaxed);
-    count = now->memtable_count + 1;
-    list = mem_new_array(&s->alloc, count, sizeof(struct mem_ref *));
-    if (list) {
-        list[0] = fresh;
-        memcpy(list + 1, now->memtables, now->memtable_count * sizeof *list);
-        next = view_new(op, s, list, count, now->version);
-        mem_free(&s->alloc, list, count * sizeof *list);
-    }
-    mem_ref_unref(s, fresh); /* the view has its own */
+    struct mem_ref *list[VIEW_ROOM];
+    const struct view *now = atomic_load_explicit(&db->view, memory_order_relaxed);
+    assert(now->memtable_count < VIEW_ROOM);
+    list[0] = fresh;
+    memcpy(list + 1, now->memtables, now->memtable_count * sizeof *list);
+    struct view *next = view_new(op, s, list, now->memtable_count + 1, now->version);
     if (!next)
-        return op_fail_memory(op);
-    s->moving_on = false;
+        return TAMIZ_OUT_OF_MEMORY;
     view_publish(db, next);
-    condition_broadcast(&s->work);
     return TAMIZ_OK;
 }
 
-/* ---- room ---- */
-
-static uint32_t sealed_count(const struct view *v)
+/* Ends the active memtables of list[0..n): one new log, new memtables, new views. Called by the
+ * leader; mutex held, given up in between. */
+static tamiz_status seal(struct op *op, struct store *s, struct tamiz *const *list, size_t n)
 {
-    return v->memtable_count - 1;
+    struct mem_ref **fresh = mem_new_array(&s->alloc, n, sizeof *fresh);
+    uint64_t log = 0;
+    tamiz_status st = fresh ? TAMIZ_OK : op_fail_memory(op);
+    mutex_unlock(&s->mutex);
+    TRY(st);
+    TRY(store_switch_log(op, s, &log));
+    for (size_t i = 0; i < n; i++) {
+        fresh[i] = mem_ref_new(op, list[i], log);
+        TRY(fresh[i] ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
+    }
+    env_point(s->env, "wal.rotate");
+done:
+    mutex_lock(&s->mutex);
+    for (size_t i = 0; i < n && st == TAMIZ_OK; i++)
+        st = seal_one(op, list[i], fresh[i]);
+    for (size_t i = 0; fresh && i < n; i++)
+        mem_ref_unref(s, fresh[i]); /* the view has its own */
+    mem_free(&s->alloc, fresh, n * sizeof *fresh);
+    condition_broadcast(&s->work);
+    return st;
 }
+
+/* Bytes of all logs that are kept for a memtable. No lock held. */
+static void logs_kept(struct store *s, uint64_t *bytes, size_t *count, uint64_t *oldest)
+{
+    mutex_lock(&s->log_mutex);
+    *bytes = 0;
+    *count = s->log_count;
+    *oldest = s->log_count ? s->logs[0].number : 0;
+    for (size_t i = 0; i < s->log_count; i++)
+        *bytes += s->logs[i].writer.end;
+    mutex_unlock(&s->log_mutex);
+}
+
+/* A keyspace that is seldom written holds a log with its few writes, and with it all logs that came
+ * after. Where they are more than what all memtables together would fill twice, or very many, the
+ * memtables that need the oldest one are sealed along with `db`. */
+static bool holds_too_much(struct tamiz *const *all, size_t n, uint64_t bytes, size_t count)
+{
+    uint64_t most = 0;
+    for (size_t i = 0; i < n; i++)
+        most += all[i]->options.memtable;
+    return bytes / LOGS_MEMTABLES > most || count > LOGS_LEAST + LOGS_MEMTABLES * n;
+}
+
+/* `db`'s memtable, and those that hold the oldest log for too long. Leader; mutex held, given up in
+ * between. */
+static tamiz_status seal_memtable(struct op *op, struct tamiz *db)
+{
+    struct store *s = db->store;
+    uint64_t bytes, oldest;
+    size_t count, n = 0;
+    mutex_unlock(&s->mutex);
+    logs_kept(s, &bytes, &count, &oldest);
+    mutex_lock(&s->mutex);
+    struct tamiz **list = mem_new_array(&s->alloc, s->keyspace_count, sizeof(struct tamiz *));
+    if (!list)
+        return op_fail_memory(op);
+    const size_t room = s->keyspace_count;
+    const bool others = room > 1 && holds_too_much(s->keyspaces, room, bytes, count);
+    list[n++] = db;
+    for (size_t i = 0; others && i < room; i++) {
+        struct tamiz *other = s->keyspaces[i];
+        if (other != db && memtable_count(other->active->memtable) > 0 &&
+            other->active->first_log <= oldest && sealed_count(other) < SEALED_MAX)
+            list[n++] = other;
+    }
+    const tamiz_status st = seal(op, s, list, n);
+    mem_free(&s->alloc, list, room * sizeof(struct tamiz *));
+    return st;
+}
+
+/* A log failed: every memtable that has anything, of all keyspaces. Leader; mutex held, given up in
+ * between. */
+static tamiz_status seal_all(struct op *op, struct store *s)
+{
+    const size_t room = s->keyspace_count;
+    size_t n = 0;
+    struct tamiz **list = mem_new_array(&s->alloc, room, sizeof(struct tamiz *));
+    if (!list)
+        return op_fail_memory(op);
+    for (size_t i = 0; i < room; i++) {
+        struct tamiz *db = s->keyspaces[i];
+        if ((i == 0 || memtable_count(db->active->memtable) > 0) &&
+            sealed_count(db) + 1 < VIEW_ROOM)
+            list[n++] = db;
+    }
+    const tamiz_status st = seal(op, s, list, n);
+    if (st == TAMIZ_OK)
+        s->moving_on = false;
+    mem_free(&s->alloc, list, room * sizeof(struct tamiz *));
+    return st;
+}
+
+/* ---- room ---- */
 
 static void count_stall(struct op *op, enum pace_reason why, uint64_t us)
 {
@@ -88,13 +165,9 @@ static tamiz_status refuse_waiting(struct op *op, const struct store *s, enum pa
                    stall_words[why]);
 }
 
-/* Waits for the background, or does its work; counts the stall. mutex held. TAMIZ_BUSY with
- * no_wait. */
-static tamiz_status wait_for_background(struct op *op, struct store *s, const struct writer *w,
-                                        enum pace_reason why)
+/* Waits for the background, or does its work; counts the stall. mutex held. */
+static void wait_for_background(struct op *op, struct store *s, enum pace_reason why)
 {
-    if (w->no_wait)
-        return refuse_waiting(op, s, why);
     const uint64_t from = env_monotonic_ns(s->env);
     store_event(s, TAMIZ_EVENT_STALL, "writers wait: %s", stall_words[why]);
     if (s->options.threads == 0) {
@@ -108,11 +181,11 @@ static tamiz_status wait_for_background(struct op *op, struct store *s, const st
         (void)condition_wait_us(&s->progress, &s->mutex, WAIT_US);
     }
     count_stall(op, why, (env_monotonic_ns(s->env) - from) / 1000);
-    return TAMIZ_OK;
 }
 
-static tamiz_status refuse_writing(struct op *op, const struct store *s)
+static tamiz_status refuse_writing(struct op *op, const struct writer *w)
 {
+    const struct store *s = w->db->store;
     if (atomic_load_explicit(&s->closing, memory_order_relaxed))
         return op_fail(op, TAMIZ_CLOSED, "%s: the store is being closed", s->directory);
     if (s->options.read_only)
@@ -122,151 +195,202 @@ static tamiz_status refuse_writing(struct op *op, const struct store *s)
             op, TAMIZ_READ_ONLY,
             "%s: a write reached the log but not memory; reading goes on, writing after reopening",
             s->directory);
+    for (size_t i = 0; i < w->tree_count; i++)
+        if (w->trees[i]->dropped)
+            return op_fail(op, TAMIZ_CLOSED, "%s: keyspace %s was dropped", s->directory,
+                           w->trees[i]->name);
     return TAMIZ_OK;
 }
 
 /* Whether merges go on: nobody waits for one that will not come. */
-static bool merges_come(const struct store *s)
+static bool merges_come(const struct tamiz *db)
 {
-    return s->options.compaction != TAMIZ_COMPACTION_OFF && s->paused == 0 &&
-           (s->merge_error.status == TAMIZ_OK || s->merging > 0);
+    return db->options.compaction != TAMIZ_COMPACTION_OFF && db->paused == 0 && db->named &&
+           (db->merge_error.status == TAMIZ_OK || db->merging > 0);
 }
 
-static bool level0_full(const struct store *s, const struct view *v)
+static bool level0_full(const struct tamiz *db)
 {
-    return v->version->level_runs[0] >= s->options.level0_stop && merges_come(s);
+    const struct view *v = atomic_load_explicit(&db->view, memory_order_relaxed);
+    return v->version->level_runs[0] >= db->options.level0_stop && merges_come(db);
 }
 
 /* ---- pace ---- */
 
 /* mutex held. */
-static void work_out_pace(struct store *s, const struct view *v)
+static void work_out_pace(struct tamiz *db)
 {
-    const struct pick_options o = pick_options_of(s);
-    struct pace_state p = {.memtable_bytes = s->options.memtable,
+    const struct store *s = db->store;
+    const struct view *v = atomic_load_explicit(&db->view, memory_order_relaxed);
+    const struct pick_options o = pick_options_of(db);
+    struct pace_state p = {.memtable_bytes = db->options.memtable,
                            .sealed_most = SEALED_MAX,
-                           .flush_rate = s->pace.flush_rate,
-                           .merge_rate = s->pace.merge_rate};
+                           .flush_rate = db->pace.flush_rate,
+                           .merge_rate = db->pace.merge_rate};
     for (uint32_t i = 0; i < v->memtable_count; i++)
         p.unflushed += memtable_bytes(v->memtables[i]->memtable);
-    if (merges_come(s)) {
+    if (merges_come(db)) {
         p.runs = v->version->level_runs[0];
-        p.runs_start = s->options.level0_runs;
-        p.runs_stop = s->options.level0_stop;
+        p.runs_start = db->options.level0_runs;
+        p.runs_stop = db->options.level0_stop;
         p.debt = pick_debt(v->version, &o);
         p.debt_start = pick_level_limit(&o, 1) * DEBT_START;
         p.debt_stop = pick_level_limit(&o, 1) * DEBT_STOP;
     }
-    const bool was = s->pace.ns_per_byte > 0;
-    s->pace.ns_per_byte = pace_ns_per_byte(&p, &s->pace.reason);
-    s->pace.since = 0;
-    if (s->pace.ns_per_byte > 0 && !was)
+    const bool was = db->pace.ns_per_byte > 0;
+    db->pace.ns_per_byte = pace_ns_per_byte(&p, &db->pace.reason);
+    db->pace.since = 0;
+    if (db->pace.ns_per_byte > 0 && !was)
         store_event(s, TAMIZ_EVENT_STALL, "writers are slowed to %.0f MB/s: %s",
-                    1e3 / s->pace.ns_per_byte, stall_words[s->pace.reason]);
+                    1e3 / db->pace.ns_per_byte, stall_words[db->pace.reason]);
 }
 
 /* Pauses until what was written so far is paid for, or the background got on. mutex held, given up
  * in between. */
-static void pause_writer(struct op *op, struct writer *w, uint64_t from)
+static void pause_writer(struct op *op, struct tamiz *db)
 {
-    struct store *s = w->db->store;
-    const enum pace_reason why = s->pace.reason;
-    const uint64_t owed = s->pace.next_ns - from;
+    struct store *s = db->store;
+    const enum pace_reason why = db->pace.reason;
+    const uint64_t from = env_monotonic_ns(s->env);
+    const uint64_t owed = db->pace.next_ns > from ? db->pace.next_ns - from : 0;
     const uint64_t until = from + (owed < PACE_PAUSE_NS ? owed : PACE_PAUSE_NS);
     uint64_t now = from;
-    while (now < until && s->pace.ns_per_byte > 0 &&
+    while (now < until && db->pace.ns_per_byte > 0 &&
            !atomic_load_explicit(&s->closing, memory_order_relaxed)) {
         (void)condition_wait_us(&s->progress, &s->mutex, (until - now) / 1000 + 1);
         now = env_monotonic_ns(s->env);
-        if (s->pace.since >= PACE_EVERY)
-            work_out_pace(s, atomic_load_explicit(&w->db->view, memory_order_relaxed));
+        if (db->pace.since >= PACE_EVERY)
+            work_out_pace(db);
     }
     count_stall(op, why, (now - from) / 1000);
-    if (s->pace.next_ns > until || s->pace.ns_per_byte <= 0)
-        s->pace.next_ns = now; /* the rest is forgiven */
+    if (db->pace.next_ns > until || db->pace.ns_per_byte <= 0)
+        db->pace.next_ns = now; /* the rest is forgiven */
 }
 
-/* Holds writers to what the background can take. Leader only; mutex held. */
-static tamiz_status keep_pace(struct op *op, struct writer *w)
+/* Whether writers of the keyspace owe time that is worth a pause. mutex held. */
+static bool owes_time(struct tamiz *db)
 {
-    struct store *s = w->db->store;
+    const struct store *s = db->store;
     if (s->options.threads == 0)
-        return TAMIZ_OK; /* the work is done in this very thread */
-    if (s->pace.since >= PACE_EVERY)
-        work_out_pace(s, atomic_load_explicit(&w->db->view, memory_order_relaxed));
-    if (s->pace.ns_per_byte <= 0)
-        return TAMIZ_OK;
+        return false; /* the work is done in this very thread */
+    if (db->pace.since >= PACE_EVERY)
+        work_out_pace(db);
+    if (db->pace.ns_per_byte <= 0)
+        return false;
     const uint64_t now = env_monotonic_ns(s->env);
-    if (s->pace.next_ns < now)
-        s->pace.next_ns = now;
-    if (s->pace.next_ns - now < PACE_SLACK_NS)
-        return TAMIZ_OK;
-    if (w->no_wait)
-        return refuse_waiting(op, s, s->pace.reason);
-    pause_writer(op, w, now);
-    return TAMIZ_OK;
+    if (db->pace.next_ns < now)
+        db->pace.next_ns = now;
+    return db->pace.next_ns - now >= PACE_SLACK_NS;
 }
 
 /* The group's bytes onto the bill. mutex held. */
-void room_charge(struct store *s, uint64_t bytes)
+void room_charge(struct tamiz *db, uint64_t bytes)
 {
-    s->pace.next_ns += (uint64_t)((double)bytes * s->pace.ns_per_byte);
-    if (s->pace.since < PACE_EVERY)
-        s->pace.since += bytes;
+    db->pace.next_ns += (uint64_t)((double)bytes * db->pace.ns_per_byte);
+    if (db->pace.since < PACE_EVERY)
+        db->pace.since += bytes;
 }
 
-/* Too many sealed memtables, or one whose log lost a sync: acknowledged writes are then nowhere but
- * in memory, and no sync can say that all is durable. mutex held. */
-static bool waits_for_flush(struct store *s, const struct view *v, bool sealing)
+bool room_is_free(const struct tamiz *db)
 {
-    if (s->log_lost && !s->moving_on && sealed_count(v) == 0)
-        s->log_lost = false; /* it was flushed, and the log is gone */
-    return (s->log_lost && !s->moving_on) || (sealing && sealed_count(v) >= SEALED_MAX);
+    return !db->dropped && db->pace.ns_per_byte <= 0 &&
+           memtable_bytes(db->active->memtable) < db->options.memtable;
 }
 
-/* mutex held. The flush's error is the writer's: it does not wait for what fails. */
-static tamiz_status wait_for_flush(struct op *op, struct store *s, const struct writer *w)
+/* ---- room ---- */
+
+/* After a lost sync: a keyspace whose sealed memtables are on their way to tables; NULL: no more,
+ * and the log is gone. mutex held. */
+static struct tamiz *still_lost(struct store *s)
 {
-    if (s->flush_error.status != TAMIZ_OK && s->flush_failures > 0 && s->options.threads != 0)
-        return op_fail(op, s->flush_error.status, "%s", s->flush_error.text);
-    const tamiz_status st = wait_for_background(op, s, w, PACE_FLUSH);
-    if (st == TAMIZ_OK && s->options.threads == 0 && s->flush_error.status != TAMIZ_OK)
-        return op_fail(op, s->flush_error.status, "%s", s->flush_error.text);
+    for (size_t i = 0; i < s->keyspace_count; i++)
+        if (sealed_count(s->keyspaces[i]) > 0)
+            return s->keyspaces[i];
+    s->log_lost = false;
+    return NULL;
+}
+
+/* What keeps `w` from writing to `db`; seals its memtable where that is all that is missing, and
+ * then *sealed. mutex held, given up in between. */
+static tamiz_status room_in(struct op *op, struct writer *w, struct tamiz *db,
+                            struct room_wait *wait, bool *sealed)
+{
+    const struct memtable *active = db->active->memtable;
+    const bool full = memtable_bytes(active) >= db->options.memtable;
+    if (!full && !(w->seal && !w->sealed && memtable_count(active) > 0))
+        return TAMIZ_OK;
+    if (sealed_count(db) >= SEALED_MAX) {
+        *wait = (struct room_wait){db, PACE_FLUSH, false};
+        return TAMIZ_OK;
+    }
+    if (level0_full(db)) {
+        *wait = (struct room_wait){db, PACE_LEVEL0, false};
+        return TAMIZ_OK;
+    }
+    *sealed = w->sealed = true;
+    return seal_memtable(op, db);
+}
+
+/* One look at everything that `w` needs. *again: something was sealed meanwhile. */
+static tamiz_status look(struct op *op, struct writer *w, struct room_wait *wait, bool *again)
+{
+    struct store *s = w->db->store;
+    const bool writes = w->single || w->batch;
+    tamiz_status st = TAMIZ_OK;
+    *again = false;
+    TRY(refuse_writing(op, w));
+    if (s->moving_on) {
+        *again = w->sealed = true;
+        return seal_all(op, s);
+    }
+    if (s->log_lost)
+        wait->db = still_lost(s);
+    if (wait->db) {
+        wait->why = PACE_FLUSH;
+        return TAMIZ_OK;
+    }
+    for (size_t i = 0; i < w->tree_count && writes && !w->paced; i++)
+        if (owes_time(w->trees[i])) {
+            *wait = (struct room_wait){w->trees[i], w->trees[i]->pace.reason, true};
+            return TAMIZ_OK;
+        }
+    for (size_t i = 0; i < w->tree_count && !wait->db && !*again; i++)
+        TRY(room_in(op, w, w->trees[i], wait, again));
+done:
     return st;
 }
 
-/* Until the active memtable has room for `w`. Leader only; mutex held. */
-tamiz_status room_make(struct op *op, struct writer *w)
+tamiz_status room_make(struct op *op, struct writer *w, struct room_wait *wait)
 {
-    struct store *s = w->db->store;
-    bool seal = w->seal;
-    const bool writes = w->single || w->batch;
-    const tamiz_status paced = writes ? keep_pace(op, w) : TAMIZ_OK;
-    if (paced != TAMIZ_OK)
-        return paced;
-    for (;;) {
-        const tamiz_status st = refuse_writing(op, s);
-        if (st != TAMIZ_OK)
-            return st;
-        const struct view *v = atomic_load_explicit(&w->db->view, memory_order_relaxed);
-        const struct memtable *active = v->memtables[0]->memtable;
-        const bool full = memtable_bytes(active) >= s->options.memtable || s->moving_on;
-        const bool sealing = full || (seal && memtable_count(active) > 0);
-        if (waits_for_flush(s, v, sealing)) {
-            const tamiz_status waited = wait_for_flush(op, s, w);
-            if (waited != TAMIZ_OK)
-                return waited;
-        } else if (!sealing) {
-            return TAMIZ_OK;
-        } else if (level0_full(s, v)) {
-            const tamiz_status waited = wait_for_background(op, s, w, PACE_LEVEL0);
-            if (waited != TAMIZ_OK)
-                return waited;
-        } else {
-            const tamiz_status sealed = seal_memtable(op, w->db);
-            if (sealed != TAMIZ_OK)
-                return sealed;
-            seal = false;
-        }
+    bool again = true;
+    tamiz_status st = TAMIZ_OK;
+    while (st == TAMIZ_OK && again)
+        st = look(op, w, wait, &again);
+    if (st == TAMIZ_OK && wait->db && w->no_wait)
+        return refuse_waiting(op, w->db->store, wait->why);
+    return st;
+}
+
+/* The flush's error is the writer's: it does not wait for what fails. mutex held. */
+static tamiz_status flush_failed(struct op *op, const struct tamiz *db)
+{
+    return op_fail(op, db->flush_error.status, "%s", db->flush_error.text);
+}
+
+tamiz_status room_wait(struct op *op, struct writer *w, const struct room_wait *wait)
+{
+    struct tamiz *db = wait->db;
+    const bool threads = db->store->options.threads != 0;
+    if (wait->pause) {
+        w->paced = true;
+        pause_writer(op, db);
+        return TAMIZ_OK;
     }
+    if (wait->why == PACE_FLUSH && threads && db->flush_error.status != TAMIZ_OK &&
+        db->flush_failures > 0)
+        return flush_failed(op, db);
+    wait_for_background(op, db->store, wait->why);
+    if (wait->why == PACE_FLUSH && !threads && db->flush_error.status != TAMIZ_OK)
+        return flush_failed(op, db);
+    return TAMIZ_OK;
 }

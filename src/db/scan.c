@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "db/scan.h"
 
+#include <assert.h>
+
 #include "db/read_options.h"
 #include "table/merge.h"
+
+enum { ROOM_KEPT = 4096 }; /* of each buffer, in the park */
 
 /* ---- positions ---- */
 
@@ -241,7 +245,7 @@ uint64_t tamiz_iter_steps(const tamiz_iter *it)
     return it ? it->steps : 0;
 }
 
-/* ---- opening ---- */
+/* ---- sources ---- */
 
 /* The bounds: lower and upper, narrowed by the prefix: [prefix, the first key beyond all that begin
  * with it). */
@@ -329,15 +333,118 @@ static void iter_link(struct tamiz_iter *it)
 static void iter_unlink(struct tamiz_iter *it)
 {
     struct store *s = it->store;
-    mutex_lock(&s->mutex);
+    assert(mutex_held(&s->mutex));
     if (it->previous)
         it->previous->following = it->following;
     else
         s->iters = it->following;
     if (it->following)
         it->following->previous = it->previous;
-    counters_sum(&s->ended, &it->count);
+    counters_sum(&it->db->ended, &it->count);
+}
+
+/* Unlinked by now. */
+static void iter_free(struct tamiz_iter *it)
+{
+    const struct alloc *alloc = &it->store->alloc;
+    iter_close(it->merge);
+    view_unref(it->view);
+    buf_free(&it->lower);
+    buf_free(&it->upper);
+    buf_free(&it->saved_key);
+    buf_free(&it->saved_value);
+    mem_free(alloc, it, sizeof *it);
+}
+
+static void iter_end(struct tamiz_iter *it)
+{
+    struct store *s = it->store;
+    mutex_lock(&s->mutex);
+    iter_unlink(it);
     mutex_unlock(&s->mutex);
+    iter_free(it);
+}
+
+/* ---- the park ---- */
+
+void iters_forget(struct tamiz *db, const struct view *view)
+{
+    assert(mutex_held(&db->store->mutex));
+    for (size_t i = 0; i < PARK_PLACES; i++) {
+        struct tamiz_iter *it = park_take_from(&db->park.places[i]);
+        if (!it || (view && it->view != view && park_put(&db->park, it)))
+            continue;
+        iter_unlink(it);
+        iter_free(it);
+    }
+}
+
+/* Would a closed iterator with these options do for one who has none? */
+static bool is_plain(const tamiz_read_options *o)
+{
+    return !o->lower && !o->upper && !o->prefix && !o->trace && o->fill_cache && o->use_filters;
+}
+
+static void trim(struct buf *b)
+{
+    if (b->capacity > ROOM_KEPT)
+        buf_free(b);
+}
+
+/* Into the park; false: it is still the caller's. */
+static bool iter_park(struct tamiz_iter *it)
+{
+    const struct view *view = it->view; /* once it is parked it may be anybody's */
+    struct tamiz *db = it->db;
+    if (!it->plain || it->status < 0)
+        return false;
+    iter_rest(it->merge);
+    trim(&it->saved_key);
+    trim(&it->saved_value);
+    struct park_place *place = park_put(&db->park, it);
+    if (!place)
+        return false;
+    return atomic_load_explicit(&db->view, memory_order_seq_cst) == view ||
+           !park_take_back(place, it);
+}
+
+/* From the park, over the view as it is now. NULL: a new one has to be made. */
+static struct tamiz_iter *iter_again(struct tamiz *db, const tamiz_read_options *options)
+{
+    uint64_t seq;
+    struct tamiz_iter *it = is_plain(options) ? park_take(&db->park) : NULL;
+    if (!it)
+        return NULL;
+    if (view_borrow(db, &seq) != it->view) {
+        iter_end(it);
+        return NULL;
+    }
+    begin(it);
+    it->backwards = false;
+    it->stamp_max = stamp_of(read_options_seq(options, seq), 0) | 15;
+    return it;
+}
+
+/* ---- opening ---- */
+
+static struct tamiz_iter *iter_new(struct tamiz *db, const tamiz_read_options *options)
+{
+    struct store *s = db->store;
+    struct tamiz_iter *it = mem_new_array(&s->alloc, 1, sizeof *it);
+    if (!it)
+        return NULL;
+    it->db = db;
+    it->store = s;
+    op_init(&it->op, &s->alloc, &it->count);
+    op_listen(&it->op, options->trace);
+    it->lower = it->upper = it->saved_key = it->saved_value = buf_init(&s->alloc);
+    iter_link(it);
+    uint64_t seq;
+    struct epoch_slot *slot = epoch_enter_at(&s->epoch, db->slots);
+    it->view = view_acquire(db, &seq);
+    epoch_leave(slot);
+    it->stamp_max = stamp_of(read_options_seq(options, seq), 0) | 15;
+    return it;
 }
 
 tamiz_status tamiz_iter_open(tamiz *db, const tamiz_read_options *options, tamiz_iter **iter)
@@ -351,41 +458,27 @@ tamiz_status tamiz_iter_open(tamiz *db, const tamiz_read_options *options, tamiz
         st = read_options_resolve(db, &options, &room);
     if (st != TAMIZ_OK)
         return st;
-    struct store *s = db->store;
-    struct tamiz_iter *it = mem_new_array(&s->alloc, 1, sizeof *it);
+    struct tamiz_iter *it = iter_again(db, options);
+    if (it) {
+        *iter = it;
+        return TAMIZ_OK;
+    }
+    it = iter_new(db, options);
     if (!it)
         return op_refuse(TAMIZ_OUT_OF_MEMORY, "out of memory");
-    it->store = s;
-    op_init(&it->op, &s->alloc, &it->count);
-    op_listen(&it->op, options->trace);
-    it->lower = it->upper = it->saved_key = it->saved_value = buf_init(&s->alloc);
-    iter_link(it);
-    uint64_t seq;
-    struct epoch_slot *slot = epoch_enter(&s->epoch);
-    it->view = view_acquire(db, &seq);
-    epoch_leave(slot);
-    it->stamp_max = stamp_of(read_options_seq(options, seq), 0) | 15;
     TRY(take_bounds(it, options));
     TRY(open_sources(it, options));
+    it->plain = is_plain(options);
     *iter = it;
     return TAMIZ_OK;
 done:
     st = op_publish(&it->op, st);
-    tamiz_iter_close(it);
+    iter_end(it);
     return st;
 }
 
 void tamiz_iter_close(tamiz_iter *it)
 {
-    if (!it)
-        return;
-    struct store *s = it->store;
-    iter_close(it->merge);
-    view_unref(it->view);
-    iter_unlink(it);
-    buf_free(&it->lower);
-    buf_free(&it->upper);
-    buf_free(&it->saved_key);
-    buf_free(&it->saved_value);
-    mem_free(&s->alloc, it, sizeof *it);
+    if (it && !iter_park(it))
+        iter_end(it);
 }

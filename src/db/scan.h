@@ -14,6 +14,7 @@
  * merge stands before all versions of the current key, which was copied.
  */
 struct tamiz_iter {
+    struct tamiz *db;
     struct store *store;
     struct tamiz_iter *previous, *following; /* all open ones; guarded by store->mutex */
     struct view *view;
@@ -21,6 +22,7 @@ struct tamiz_iter {
     struct op op;
     struct iter *merge;
     uint64_t stamp_max;
+    bool plain; /* its sources suit whoever asks for nothing special: can wait in the park */
     bool has_lower, has_upper;
     struct buf lower, upper;
     struct read_range range; /* the same, for the runs; borrows them */
@@ -30,5 +32,9 @@ struct tamiz_iter {
     struct buf saved_key, saved_value;
     uint64_t steps;
 };
+
+/* Frees the iterators that wait in the keyspace's park, those over `view` or, where it is NULL, all.
+ * store->mutex held. */
+void iters_forget(struct tamiz *db, const struct view *view);
 
 #endif

@@ -12,15 +12,17 @@
 #include "db/trust.h"
 #include "db/view.h"
 
-/* All counters of the store: slots, closed iterators and ended jobs, open iterators. */
-static void sum_counters(struct store *s, struct counters *sum)
+/* All counters of a keyspace: slots, closed iterators and ended jobs, open iterators. */
+static void sum_counters(struct tamiz *db, struct counters *sum)
 {
+    struct store *s = db->store;
     memset(sum, 0, sizeof *sum);
-    epoch_counters(&s->epoch, sum);
+    epoch_counters(db->slots, sum);
     mutex_lock(&s->mutex);
-    counters_sum(sum, &s->ended);
+    counters_sum(sum, &db->ended);
     for (const struct tamiz_iter *it = s->iters; it; it = it->following)
-        counters_sum(sum, &it->count);
+        if (it->db == db)
+            counters_sum(sum, &it->count);
     mutex_unlock(&s->mutex);
 }
 
@@ -150,7 +152,7 @@ static void stats_fill(tamiz *db, tamiz_stats *out, struct counters *room)
     struct epoch_slot *slot = epoch_enter(&s->epoch);
     fill_shape(out, view_borrow(db, &seq));
     epoch_leave(slot);
-    sum_counters(s, room);
+    sum_counters(db, room);
     fill_counters(out, room);
     out->cache_bytes = cache_bytes(s->cache);
 }
@@ -433,7 +435,7 @@ static bool property_print(struct buf *out, tamiz *db, const char *name, const t
     else if (strcmp(name, "tables") == 0)
         tables_text(out, view->version);
     else if (strcmp(name, "options") == 0) {
-        options_print(out, &db->store->options);
+        options_print(out, &db->options);
         buf_printf(out, "read_many=%s\n", env_read_many_name(db->store->env));
     } else
         return false;

@@ -4,6 +4,9 @@
  * sequence, background. `struct tamiz` is one keyspace: a tree of memtables and tables, seen
  * through its view.
  *
+ * A write-ahead log has the writes of all keyspaces, and goes when none of them needs it. What must
+ * hold between the two is in docs/adr/0018-keyspaces.md.
+ *
  * Locks, in the order they are taken:
  *
  *     install_mutex   one change of the tree at a time: manifest, version, view
@@ -17,6 +20,7 @@
 
 #include "compact/pace.h"
 #include "compact/pick.h"
+#include "db/park.h"
 #include "env/epoch.h"
 #include "env/thread.h"
 #include "log/log.h"
@@ -70,12 +74,11 @@ struct store {
     struct epoch epoch;
     struct cache *cache;
     struct file_pool files;
-    struct table_world world;
-    struct ledger *ledger;
-    struct tamiz *keyspace; /* the default one */
+    struct tamiz *first; /* the default keyspace: the handle that opening gave */
 
     _Atomic uint64_t seq; /* published: all versions at or below are in their views */
     _Atomic uint64_t next_file;
+    _Atomic uint64_t active_log; /* number of the log that is written; changed by the leader only */
     _Atomic bool closing;
     _Atomic bool unsettled;        /* the manifest's: nothing may be deleted */
     _Atomic uint64_t last_sync_ns; /* monotonic */
@@ -84,7 +87,7 @@ struct store {
     /* install_mutex */
     struct mutex install_mutex;
     struct manifest manifest;
-    struct manifest_state state; /* what the manifest says; version is the newest */
+    struct manifest_state state; /* what the manifest says; the versions are the newest */
 
     /* log_mutex */
     struct mutex log_mutex;
@@ -96,22 +99,15 @@ struct store {
     struct condition progress; /* a job ended, or the state of writing changed */
     struct condition work;     /* there may be a job */
     struct writer *first_writer, *last_writer;
-    struct store_pace pace;
+    struct tamiz **keyspaces; /* that can be used, ids ascending; [0] is the default one */
+    size_t keyspace_count, keyspace_room;
+    struct tamiz *dropped;         /* handles that answer TAMIZ_CLOSED until the store is closed */
+    size_t flush_turn, merge_turn; /* whose jobs are looked for first: every keyspace's in turn */
     struct tamiz_snapshot *oldest_snapshot, *newest_snapshot;
-    struct tamiz_iter *iters;
-    struct counters ended; /* of closed iterators and ended jobs */
-    bool flushing;         /* a flush job runs */
-    bool moving_on;   /* the active memtable must be sealed before the next write: its log failed */
+    struct tamiz_iter *iters; /* all open ones and those in the parks */
+    bool moving_on;   /* memtables must be sealed before the next write: their log failed */
     bool log_lost;    /* a sync failed: no write before the memtables it covered are flushed */
-    uint32_t merging; /* compaction jobs that run */
-    uint32_t paused;  /* > 0: no new automatic compactions */
-    bool exclusive;   /* nor any other: tables are being ingested */
-    const struct job *running[STORE_JOBS_MAX]; /* as many as merging */
-    struct buf busy;                           /* u64 numbers of tables in running jobs */
-    struct buf cursors[TAMIZ_LEVELS];
-    struct standing_error flush_error, merge_error;
-    uint64_t retry_flush_ns, retry_merge_ns; /* monotonic: not before */
-    uint32_t flush_failures, merge_failures; /* in a row */
+    uint32_t merging; /* compaction jobs that run, of all keyspaces */
     bool write_error; /* a group reached the log but not the memtable: writing is over until
                          reopened */
     struct obsolete *obsolete;
@@ -121,21 +117,52 @@ struct store {
     bool has_syncer;
 };
 
+/* What a reader reads of it stands first; all of that is frozen but for view and guard. */
 struct tamiz {
     _Atomic(struct view *) view;
     struct store *store;
-    uint32_t id;
+    _Atomic(const _Atomic unsigned char *) guard; /* at 0: calls are refused */
+    struct epoch_slot *slots;                     /* whose counters are this keyspace's */
+    struct ledger *ledger;
+    uint64_t id; /* never used again */
+    char *name;  /* mem_text */
+    struct table_world world;
+
+    struct park park; /* closed iterators */
+
+    /* store->mutex */
+    tamiz_options options; /* those of a tree count; changed while no job of it runs */
+    bool named; /* opened by its name, or the default one; before that nothing is merged */
+    _Atomic bool dropped;   /* or about to be: no new writes, no new jobs; read anywhere */
+    struct mem_ref *active; /* borrowed from the view; changed by the leader only */
+    struct store_pace pace;
+    struct counters ended;                     /* of closed iterators and ended jobs */
+    bool flushing;                             /* a flush job runs */
+    uint32_t merging;                          /* compaction jobs that run */
+    uint32_t paused;                           /* > 0: no new automatic compactions */
+    bool exclusive;                            /* nor any other: tables are being ingested */
+    const struct job *running[STORE_JOBS_MAX]; /* as many as merging */
+    struct buf busy;                           /* u64 numbers of tables in running jobs */
+    struct buf cursors[TAMIZ_LEVELS];
+    struct standing_error flush_error, merge_error;
+    uint64_t retry_flush_ns, retry_merge_ns; /* monotonic: not before */
+    uint32_t flush_failures, merge_failures; /* in a row */
+    struct tamiz *next_dropped;
+    bool ledger_lent; /* of a dropped one: another keyspace has its ledger now */
 };
 
-/* Checks what every public call checks: a handle, and that it did not cross fork(). */
+/* The words for a handle that must not be used. */
+tamiz_status store_refuse(const struct tamiz *db) __attribute__((cold));
+
+/* Checks what every public call checks: a handle, that it did not cross fork(), and that its
+ * keyspace was not dropped. */
 static inline tamiz_status store_check(const struct tamiz *db)
 {
     if (__builtin_expect(!db, 0))
         return op_refuse(TAMIZ_INVALID_ARGUMENT, "no store given (NULL)");
-    if (__builtin_expect(!atomic_load_explicit(db->store->fork_guard, memory_order_relaxed), 0))
-        return op_refuse(TAMIZ_INVALID_ARGUMENT,
-                         "%s: opened before fork(); a child opens its own handle",
-                         db->store->directory);
+    const _Atomic unsigned char *guard = atomic_load_explicit(&db->guard, memory_order_relaxed);
+    if (__builtin_expect(!atomic_load_explicit(guard, memory_order_relaxed), 0))
+        return store_refuse(db);
     return TAMIZ_OK;
 }
 

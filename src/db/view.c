@@ -3,11 +3,14 @@
 
 #include <assert.h>
 
-struct mem_ref *mem_ref_new(struct op *op, struct store *s, uint64_t first_log)
+#include "db/scan.h"
+
+struct mem_ref *mem_ref_new(struct op *op, const struct tamiz *db, uint64_t first_log)
 {
+    struct store *s = db->store;
     struct mem_ref *m = mem_new_array(&s->alloc, 1, sizeof *m);
     if (m)
-        m->memtable = memtable_new(&s->alloc, (size_t)s->options.memtable);
+        m->memtable = memtable_new(&s->alloc, (size_t)db->options.memtable);
     if (!m || !m->memtable) {
         mem_free(&s->alloc, m, sizeof *m);
         op_fail_memory(op);
@@ -78,6 +81,17 @@ struct view *view_new(struct op *op, struct store *s, struct mem_ref *const *mem
     return v;
 }
 
+struct view *view_nothing(struct op *op, struct store *s)
+{
+    const struct version_edit nothing = {.removed_count = 0};
+    struct version *version = NULL;
+    struct view *v = NULL;
+    if (version_apply(op, &s->alloc, NULL, &nothing, &version) == TAMIZ_OK)
+        v = view_new(op, s, NULL, 0, version);
+    version_unref(version);
+    return v;
+}
+
 void view_ref(struct view *v)
 {
     atomic_fetch_add_explicit(&v->refs, 1, memory_order_relaxed);
@@ -106,9 +120,12 @@ bool view_unlogged(const struct view *v)
 void view_publish(struct tamiz *db, struct view *next)
 {
     assert(mutex_held(&db->store->mutex));
+    db->active = next->memtable_count ? next->memtables[0] : NULL;
     struct view *old = atomic_exchange_explicit(&db->view, next, memory_order_seq_cst);
-    if (old)
-        epoch_retire(&db->store->epoch, &old->retired);
+    if (!old)
+        return;
+    iters_forget(db, old);
+    epoch_retire(&db->store->epoch, &old->retired);
 }
 
 struct view *view_acquire(struct tamiz *db, uint64_t *seq)

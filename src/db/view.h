@@ -17,7 +17,7 @@
 struct mem_ref {
     _Atomic uint32_t refs;
     struct memtable *memtable;
-    uint64_t first_log; /* the oldest log that has a write of it */
+    uint64_t first_log; /* the oldest log that has a write of it, where it has any */
     bool unlogged;      /* it has writes that are in no log. Guarded by store->mutex */
 };
 
@@ -31,7 +31,7 @@ struct view {
     struct mem_ref *memtables[]; /* newest first; [0] is written, the others are sealed */
 };
 
-struct mem_ref *mem_ref_new(struct op *op, struct store *s, uint64_t first_log);
+struct mem_ref *mem_ref_new(struct op *op, const struct tamiz *db, uint64_t first_log);
 void mem_ref_unref(struct store *s, struct mem_ref *m);
 
 /* A view over `memtables` (newest first) and `version`, each referenced again. One reference. NULL:
@@ -45,6 +45,8 @@ struct view *view_reserve(struct op *op, struct store *s);
 enum { VIEW_ROOM = 8 };
 void view_fill(struct view *v, struct mem_ref *const *memtables, uint32_t count,
                struct version *version);
+/* A view of no memtable and no table. NULL: memory is out (recorded). */
+struct view *view_nothing(struct op *op, struct store *s);
 void view_ref(struct view *v);
 void view_unref(struct view *v);
 

@@ -14,7 +14,6 @@ enum {
 /* ---- the group ---- */
 
 struct group {
-    struct mem_ref *memtable; /* the active one: only the leader could seal it */
     struct writer *last;
     size_t writers;
     uint64_t writes;
@@ -33,6 +32,17 @@ static size_t writer_bytes(const struct writer *w)
     return w->single ? w->key.size + w->value.size : w->batch ? w->batch->body.size : 0;
 }
 
+/* It goes to the leader's keyspace, where there is room, or to others that have some. */
+static bool may_follow(const struct writer *leader, const struct writer *w)
+{
+    for (size_t i = 0; i < w->tree_count; i++) {
+        const struct tamiz *db = w->trees[i];
+        if ((leader->tree_count != 1 || db != leader->trees[0]) && !room_is_free(db))
+            return false;
+    }
+    return true;
+}
+
 /* Everybody from the leader on that can go with it. mutex held. */
 static struct group collect(struct writer *leader)
 {
@@ -41,7 +51,7 @@ static struct group collect(struct writer *leader)
     g.bytes = writer_bytes(leader);
     for (struct writer *w = leader->next; w && g.writers < GROUP_WRITERS; w = w->next) {
         if (g.bytes + writer_bytes(w) > GROUP_BYTES || w->no_log != leader->no_log || w->seal ||
-            w->work)
+            w->work || !may_follow(leader, w))
             break;
         g.bytes += writer_bytes(w);
         g.last = w;
@@ -88,9 +98,7 @@ static tamiz_status append_group(struct op *op, struct store *s, struct writer *
     return log_append(op, &store_active_log(s)->writer, pieces, n);
 }
 
-/* Whether the options want the log on the disk after this write. With threads, intervals are the
- * syncer's. */
-static bool sync_is_due(const struct store *s)
+bool write_sync_is_due(const struct store *s)
 {
     const uint64_t interval_ns = (uint64_t)s->options.sync_interval_ms * 1000000;
     if (s->options.sync != TAMIZ_SYNC_INTERVAL)
@@ -126,7 +134,7 @@ static tamiz_status log_group(struct op *op, struct store *s, struct writer *lea
         g->log_seq = store_active_log(s)->last_seq;
         store_active_log(s)->last_seq = first_seq + g->writes - 1;
     }
-    if (g->sync || (g->writes && !leader->no_log && sync_is_due(s)))
+    if (g->sync || (g->writes && !leader->no_log && write_sync_is_due(s)))
         TRY(store_sync_logs(op, s));
 done:
     if (st != TAMIZ_OK)
@@ -135,30 +143,45 @@ done:
     return st;
 }
 
-static tamiz_status insert_writer(struct op *op, struct memtable *m, const struct writer *w,
-                                  uint64_t first_seq)
+/* The keyspace of a write of a batch: mostly that of the write before. */
+static struct tamiz *tree_of(const struct writer *w, uint64_t id, struct tamiz *last)
+{
+    if (last->id == id)
+        return last;
+    for (size_t i = 0; i < w->tree_count; i++)
+        if (w->trees[i]->id == id)
+            return w->trees[i];
+    assert(!"a batch knows the keyspaces that it names");
+    return last;
+}
+
+static tamiz_status insert_writer(struct op *op, const struct writer *w, uint64_t first_seq)
 {
     if (w->single)
-        return memtable_add(op, m, w->key, hash_key(w->key), stamp_of(first_seq, w->kind),
-                            w->value);
+        return memtable_add(op, w->db->active->memtable, w->key, hash_key(w->key),
+                            stamp_of(first_seq, w->kind), w->value);
     if (!w->batch)
         return TAMIZ_OK;
     struct batch_reader reader;
     struct batch_write write;
+    struct tamiz *db = w->db;
     batch_walk(w->batch, first_seq, &reader);
     tamiz_status st = TAMIZ_OK;
-    while (st == TAMIZ_OK && batch_next(&reader, &write))
-        st = memtable_add(op, m, write.key, hash_key(write.key), stamp_of(write.seq, write.kind),
-                          write.value);
+    while (st == TAMIZ_OK && batch_next(&reader, &write)) {
+        db = tree_of(w, write.keyspace, db);
+        st = memtable_add(op, db->active->memtable, write.key, hash_key(write.key),
+                          stamp_of(write.seq, write.kind), write.value);
+    }
     return st;
 }
 
-static tamiz_status insert_group(struct op *op, struct memtable *m, struct writer *leader,
-                                 const struct group *g, uint64_t first_seq)
+/* The active memtables: only the leader could change which they are. */
+static tamiz_status insert_group(struct op *op, struct writer *leader, const struct group *g,
+                                 uint64_t first_seq)
 {
     tamiz_status st = TAMIZ_OK;
     for (struct writer *w = leader; st == TAMIZ_OK; w = w->next) {
-        st = insert_writer(op, m, w, first_seq);
+        st = insert_writer(op, w, first_seq);
         first_seq += writer_count(w);
         if (w == g->last)
             break;
@@ -200,7 +223,7 @@ static tamiz_status commit(struct op *op, struct store *s, struct writer *leader
         return st;
     }
     env_point(s->env, "write.insert");
-    st = insert_group(op, g->memtable->memtable, leader, g, first_seq);
+    st = insert_group(op, leader, g, first_seq);
     if (st != TAMIZ_OK) {
         mutex_lock(&s->log_mutex);
         retract_group(op, s, g);
@@ -241,6 +264,23 @@ done:
     return st;
 }
 
+/* What the memtables need to know of the logs: those that had nothing need them from this one on.
+ * mutex held. */
+static void mark_logs(struct store *s, struct writer *leader, const struct group *g)
+{
+    const uint64_t log = atomic_load_explicit(&s->active_log, memory_order_relaxed);
+    for (struct writer *w = leader;; w = w->next) {
+        for (size_t i = 0; i < w->tree_count; i++) {
+            struct mem_ref *m = w->trees[i]->active;
+            if (memtable_count(m->memtable) == 0)
+                m->first_log = log;
+            m->unlogged |= w->no_log && writer_count(w) > 0;
+        }
+        if (w == g->last)
+            break;
+    }
+}
+
 /* ---- the queue ---- */
 
 static void finish(struct writer *w, struct op *from, tamiz_status status)
@@ -256,6 +296,7 @@ static void finish(struct writer *w, struct op *from, tamiz_status status)
 /* Joins the queue and waits until done or first. mutex held. */
 static void enqueue(struct op *op, struct store *s, struct writer *w)
 {
+    w->next = NULL;
     if (s->last_writer)
         s->last_writer->next = w;
     else
@@ -263,7 +304,8 @@ static void enqueue(struct op *op, struct store *s, struct writer *w)
     s->last_writer = w;
     if (s->first_writer == w)
         return;
-    w->waits = condition_init(op, &w->ready) == TAMIZ_OK;
+    if (!w->waits)
+        w->waits = condition_init(op, &w->ready) == TAMIZ_OK;
     while (!w->done && s->first_writer != w) {
         if (w->waits && (s->options.threads || !ENV_HAS(s->env, point)))
             condition_wait(&w->ready, &s->mutex);
@@ -293,30 +335,68 @@ static void dequeue_group(struct op *op, struct store *s, struct writer *leader,
         condition_signal(&s->first_writer->ready);
 }
 
+/* Onto the bills of the keyspaces that are written to. mutex held. */
+static void charge_group(struct writer *leader, const struct group *g)
+{
+    for (struct writer *w = leader;; w = w->next) {
+        for (size_t i = 0; i < w->tree_count; i++)
+            room_charge(w->trees[i], writer_bytes(w) / w->tree_count);
+        if (w == g->last)
+            break;
+    }
+}
+
+/* The leader gives up its place: what it waits for is nothing to those behind it. mutex held. */
+static void step_aside(struct store *s, struct writer *w)
+{
+    s->first_writer = w->next;
+    if (!s->first_writer)
+        s->last_writer = NULL;
+    else if (s->first_writer->waits)
+        condition_signal(&s->first_writer->ready);
+}
+
+/* As the leader, where there is room. mutex held, given up in between. */
+static void lead(struct op *op, struct store *s, struct writer *w, tamiz_status st)
+{
+    struct group g = {.last = w, .writers = 1};
+    if (st == TAMIZ_OK && w->work) {
+        mutex_unlock(&s->mutex);
+        st = w->work(op, w);
+        mutex_lock(&s->mutex);
+    } else if (st == TAMIZ_OK) {
+        g = collect(w);
+        charge_group(w, &g);
+        mark_logs(s, w, &g);
+        mutex_unlock(&s->mutex);
+        env_point(s->env, "wal.lead");
+        st = commit(op, s, w, &g);
+        mutex_lock(&s->mutex);
+    }
+    dequeue_group(op, s, w, g.last, st);
+}
+
 tamiz_status db_write(struct op *op, struct writer *w)
 {
     struct store *s = w->db->store;
     w->op = op;
     mutex_lock(&s->mutex);
-    enqueue(op, s, w);
-    if (!w->done) {
-        struct group g = {.last = w, .writers = 1};
-        tamiz_status st = room_make(op, w);
-        if (st == TAMIZ_OK && w->work) {
-            mutex_unlock(&s->mutex);
-            st = w->work(op, w);
-            mutex_lock(&s->mutex);
-        } else if (st == TAMIZ_OK) {
-            g = collect(w);
-            room_charge(s, g.bytes);
-            g.memtable = atomic_load_explicit(&w->db->view, memory_order_relaxed)->memtables[0];
-            g.memtable->unlogged |= w->no_log && g.writes;
-            mutex_unlock(&s->mutex);
-            env_point(s->env, "wal.lead");
-            st = commit(op, s, w, &g);
-            mutex_lock(&s->mutex);
+    while (!w->done) {
+        struct room_wait wait = {.db = NULL};
+        enqueue(op, s, w);
+        if (w->done)
+            break;
+        tamiz_status st = room_make(op, w, &wait);
+        if (st != TAMIZ_OK || !wait.db) {
+            lead(op, s, w, st);
+            break;
         }
-        dequeue_group(op, s, w, g.last, st);
+        step_aside(s, w);
+        st = room_wait(op, w, &wait);
+        if (st != TAMIZ_OK) {
+            w->status = st;
+            w->done = true;
+        }
     }
     mutex_unlock(&s->mutex);
     if (w->waits)

@@ -23,9 +23,18 @@ static void order_stores_before_loads(void)
 #endif
 }
 
+static const size_t slots_size = EPOCH_SLOTS * sizeof(struct epoch_slot);
+
+static struct epoch_slot *slots_new(const struct alloc *alloc)
+{
+    struct epoch_slot *slots = mem_new_aligned(alloc, slots_size, _Alignof(struct epoch_slot));
+    if (slots)
+        memset(slots, 0, slots_size);
+    return slots;
+}
+
 tamiz_status epoch_init(struct op *op, struct epoch *e, const struct alloc *alloc)
 {
-    const size_t size = EPOCH_SLOTS * sizeof(struct epoch_slot);
     memset(e, 0, sizeof *e);
     e->alloc = alloc;
     e->waiting_end = &e->waiting;
@@ -33,12 +42,11 @@ tamiz_status epoch_init(struct op *op, struct epoch *e, const struct alloc *allo
     const tamiz_status st = mutex_init(op, &e->mutex);
     if (st < 0)
         return st;
-    e->slots = mem_new_aligned(alloc, size, _Alignof(struct epoch_slot));
+    e->slots = slots_new(alloc);
     if (!e->slots) {
         mutex_free(&e->mutex);
         return op_fail_memory(op);
     }
-    memset(e->slots, 0, size);
     return TAMIZ_OK;
 }
 
@@ -56,12 +64,12 @@ static bool claim(struct epoch_slot *slot, uint64_t now)
                                                    memory_order_seq_cst, memory_order_relaxed);
 }
 
-struct epoch_slot *epoch_enter(struct epoch *e)
+struct epoch_slot *epoch_enter_at(struct epoch *e, struct epoch_slot *slots)
 {
     if (last_slot >= EPOCH_SLOTS)
         last_slot = first_guess();
     for (unsigned tried = 1;; tried++) {
-        struct epoch_slot *slot = &e->slots[last_slot];
+        struct epoch_slot *slot = &slots[last_slot];
         if (claim(slot, atomic_load_explicit(&e->now, memory_order_acquire))) {
             order_stores_before_loads();
             return slot;
@@ -72,17 +80,79 @@ struct epoch_slot *epoch_enter(struct epoch *e)
     }
 }
 
-/* The epoch of the oldest reader; beyond all where there is none. */
-static uint64_t oldest_reader(const struct epoch *e)
+struct epoch_slot *epoch_enter(struct epoch *e)
 {
-    uint64_t oldest = UINT64_MAX;
+    return epoch_enter_at(e, e->slots);
+}
+
+static uint64_t oldest_of(const struct epoch_slot *slots, uint64_t oldest)
+{
     for (size_t i = 0; i < EPOCH_SLOTS; i++) {
-        const uint64_t entered = atomic_load_explicit(&e->slots[i].entered, memory_order_seq_cst);
+        const uint64_t entered = atomic_load_explicit(&slots[i].entered, memory_order_seq_cst);
         if (entered && entered < oldest)
             oldest = entered;
     }
     return oldest;
 }
+
+/* The epoch of the oldest reader; beyond all where there is none. A reader in slots that are lent
+ * only now came after whatever waits was unlinked. */
+static uint64_t oldest_reader(const struct epoch *e)
+{
+    uint64_t oldest = oldest_of(e->slots, UINT64_MAX);
+    for (const struct epoch_annex *a = e->annexes; a; a = a->next)
+        oldest = oldest_of(a->slots, oldest);
+    return oldest;
+}
+
+/* ---- slots lent ---- */
+
+static struct epoch_annex *annex_new(struct epoch *e)
+{
+    struct epoch_annex *a = mem_new_array(e->alloc, 1, sizeof *a);
+    if (!a)
+        return NULL;
+    a->slots = slots_new(e->alloc);
+    if (a->slots)
+        return a;
+    mem_free(e->alloc, a, sizeof *a);
+    return NULL;
+}
+
+struct epoch_slot *epoch_lend(struct op *op, struct epoch *e)
+{
+    mutex_lock(&e->mutex);
+    struct epoch_annex *a = e->annexes;
+    while (a && a->lent)
+        a = a->next;
+    if (!a) {
+        a = annex_new(e);
+        if (a) {
+            a->next = e->annexes;
+            e->annexes = a;
+        }
+    }
+    if (a)
+        a->lent = true;
+    mutex_unlock(&e->mutex);
+    if (!a)
+        op_fail_memory(op);
+    return a ? a->slots : NULL;
+}
+
+void epoch_give_back(struct epoch *e, struct epoch_slot *slots)
+{
+    mutex_lock(&e->mutex);
+    for (struct epoch_annex *a = e->annexes; a; a = a->next)
+        if (a->slots == slots) {
+            for (size_t i = 0; i < EPOCH_SLOTS; i++)
+                counters_clear(&slots[i].count);
+            a->lent = false;
+        }
+    mutex_unlock(&e->mutex);
+}
+
+/* ---- retiring ---- */
 
 /* Takes what no reader can see off the list; the caller frees it outside of the lock. */
 static struct retired *take_unseen(struct epoch *e)
@@ -136,10 +206,10 @@ bool epoch_reclaim(struct epoch *e)
     return more;
 }
 
-void epoch_counters(const struct epoch *e, struct counters *sum)
+void epoch_counters(const struct epoch_slot *slots, struct counters *sum)
 {
     for (size_t i = 0; i < EPOCH_SLOTS; i++)
-        counters_sum(sum, &e->slots[i].count);
+        counters_sum(sum, &slots[i].count);
 }
 
 void epoch_free(struct epoch *e)
@@ -152,8 +222,13 @@ void epoch_free(struct epoch *e)
         e->waiting_end = &e->waiting;
         free_all(all);
     }
-    mem_free_aligned(e->alloc, e->slots, EPOCH_SLOTS * sizeof(struct epoch_slot),
-                     _Alignof(struct epoch_slot));
+    while (e->annexes) {
+        struct epoch_annex *next = e->annexes->next;
+        mem_free_aligned(e->alloc, e->annexes->slots, slots_size, _Alignof(struct epoch_slot));
+        mem_free(e->alloc, e->annexes, sizeof *e->annexes);
+        e->annexes = next;
+    }
+    mem_free_aligned(e->alloc, e->slots, slots_size, _Alignof(struct epoch_slot));
     e->slots = NULL;
     mutex_free(&e->mutex);
 }

@@ -32,10 +32,18 @@ struct retired {
     void *ctx;
 };
 
+/* Further slots, lent to whoever wants counters of its own: as good as the first ones. */
+struct epoch_annex {
+    struct epoch_slot *slots;
+    bool lent;
+    struct epoch_annex *next;
+};
+
 struct epoch {
     const struct alloc *alloc;
     _Atomic uint64_t now; /* starts at 1 */
     struct epoch_slot *slots;
+    struct epoch_annex *annexes; /* guarded by mutex */
     struct mutex mutex;
     struct retired *waiting; /* oldest first; guarded by mutex */
     struct retired **waiting_end;
@@ -48,6 +56,12 @@ void epoch_free(struct epoch *e);
 /* Enters; yields where all slots are taken. Never fails. Not to be nested by one thread more than
  * EPOCH_SLOTS deep. */
 struct epoch_slot *epoch_enter(struct epoch *e);
+/* The same in one of EPOCH_SLOTS slots that were lent. */
+struct epoch_slot *epoch_enter_at(struct epoch *e, struct epoch_slot *slots);
+/* EPOCH_SLOTS slots with counters at 0; NULL: memory is out, recorded. They stay valid, and may be
+ * entered, until epoch_free, also after they were given back; then they are lent again. */
+struct epoch_slot *epoch_lend(struct op *op, struct epoch *e);
+void epoch_give_back(struct epoch *e, struct epoch_slot *slots);
 /* Keeps the slot, for its counters, but gives up the protection: an operation that waits long, or
  * looks at nothing that is reclaimed, must not hold back what others retired. */
 static inline void epoch_stay_outside(struct epoch_slot *slot)
@@ -65,7 +79,7 @@ static inline void epoch_leave(struct epoch_slot *slot)
 void epoch_retire(struct epoch *e, struct retired *object);
 /* Frees what may be freed now; returns whether something still waits. */
 bool epoch_reclaim(struct epoch *e);
-/* Sum of all slots' counters. */
-void epoch_counters(const struct epoch *e, struct counters *sum);
+/* Adds the counters of EPOCH_SLOTS slots to `sum`. */
+void epoch_counters(const struct epoch_slot *slots, struct counters *sum);
 
 #endif

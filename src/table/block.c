@@ -6,95 +6,6 @@
 #include "base/coding.h"
 #include "table/tags.h"
 
-/* ---- writing ---- */
-
-void block_builder_init(struct block_builder *b, const struct alloc *alloc)
-{
-    *b = (struct block_builder){buf_init(alloc), buf_init(alloc), buf_init(alloc), buf_init(alloc),
-                                0};
-}
-
-void block_builder_free(struct block_builder *b)
-{
-    buf_free(&b->entries);
-    buf_free(&b->tags);
-    buf_free(&b->offsets);
-    buf_free(&b->restart);
-    b->count = 0;
-}
-
-void block_builder_clear(struct block_builder *b)
-{
-    buf_clear(&b->entries);
-    buf_clear(&b->tags);
-    buf_clear(&b->offsets);
-    buf_clear(&b->restart);
-    b->count = 0;
-}
-
-void block_builder_add(struct block_builder *b, struct slice key, uint64_t hash, uint64_t stamp,
-                       struct slice value)
-{
-    size_t shared = 0;
-    if (b->count % BLOCK_GROUP == 0) {
-        buf_clear(&b->restart);
-        buf_slice_append(&b->restart, key);
-    } else {
-        shared = slice_common_prefix(buf_slice(&b->restart), key);
-    }
-    buf_u8(&b->tags, hash_tag(hash));
-    buf_append(&b->offsets, &(uint64_t){b->entries.size}, sizeof(uint64_t));
-    const struct slice suffix = {shared ? key.data + shared : key.data, key.size - shared};
-    buf_varint(&b->entries, shared);
-    buf_varint(&b->entries, suffix.size);
-    buf_varint(&b->entries, value.size);
-    buf_varint(&b->entries, stamp);
-    buf_slice_append(&b->entries, suffix);
-    buf_slice_append(&b->entries, value);
-    b->count++;
-}
-
-static unsigned offset_width(size_t entries_size)
-{
-    return entries_size <= UINT16_MAX ? 2 : entries_size <= UINT32_MAX ? 4 : 8;
-}
-
-size_t block_builder_size(const struct block_builder *b)
-{
-    return BLOCK_HEADER_SIZE + b->count * (1 + offset_width(b->entries.size)) + b->entries.size;
-}
-
-static void put_offsets(const struct block_builder *b, unsigned width, struct buf *out)
-{
-    for (size_t i = 0; i < b->count; i++) {
-        uint64_t offset;
-        memcpy(&offset, b->offsets.data + i * sizeof offset, sizeof offset);
-        uint8_t bytes[8];
-        store_u64(bytes, offset);
-        buf_append(out, bytes, width);
-    }
-}
-
-tamiz_status block_builder_finish(struct op *op, struct block_builder *b, struct buf *out)
-{
-    if (b->entries.failed || b->tags.failed || b->offsets.failed || b->restart.failed ||
-        !buf_reserve(out, block_builder_size(b)))
-        return op_fail_memory(op);
-    if (b->count > UINT32_MAX)
-        return op_fail(op, TAMIZ_INVALID_ARGUMENT, "%zu versions in one block: at most %u",
-                       b->count, UINT32_MAX);
-    const unsigned width = offset_width(b->entries.size);
-    buf_u32(out, (uint32_t)b->count);
-    buf_u8(out, (uint8_t)width);
-    buf_u8(out, BLOCK_GROUP);
-    buf_slice_append(out, buf_slice(&b->tags));
-    put_offsets(b, width, out);
-    buf_slice_append(out, buf_slice(&b->entries));
-    return TAMIZ_OK;
-}
-
-/* ---- reading ---- */
-
 static uint64_t offset_at(const struct block *b, uint32_t i)
 {
     switch (b->width) {
@@ -131,28 +42,58 @@ struct raw_entry {
     uint64_t stamp;
 };
 
+/* A varint of at most 8 bytes without a branch a byte; BLOCK_SLACK makes them readable. Its size,
+ * or 0: it is longer. */
+static inline size_t varint_of_word(const uint8_t *at, uint64_t *value)
+{
+    uint64_t w = load_u64(at);
+    const uint64_t stops = ~w & UINT64_C(0x8080808080808080);
+    if (!stops)
+        return 0;
+    w &= stops ^ (stops - 1); /* up to the first byte without the mark */
+    w = (w & UINT64_C(0x007f007f007f007f)) | (w & UINT64_C(0x7f007f007f007f00)) >> 1;
+    w = (w & UINT64_C(0x00003fff00003fff)) | (w & UINT64_C(0x3fff00003fff0000)) >> 2;
+    *value = (w & UINT64_C(0x0fffffff)) | (w & UINT64_C(0x0fffffff00000000)) >> 4;
+    return (size_t)__builtin_ctzll(stops) / 8 + 1;
+}
+
+/* An entry whose sizes take a byte each, as nearly all do. false: it is none of these, or damaged.
+ */
+static inline bool raw_entry_short(const uint8_t *at, size_t size, struct raw_entry *e)
+{
+    if (size < 4 || (at[0] | at[1] | at[2]) >= 0x80)
+        return false;
+    const size_t suffix_size = at[1], value_size = at[2];
+    const size_t stamp_size = varint_of_word(at + 3, &e->stamp);
+    if (stamp_size == 0 || 3 + stamp_size + suffix_size + value_size != size)
+        return false;
+    e->shared = at[0];
+    e->suffix = slice_of(at + 3 + stamp_size, suffix_size);
+    e->value = slice_of(at + 3 + stamp_size + suffix_size, value_size);
+    return true;
+}
+
+static bool raw_entry_any(const uint8_t *at, size_t size, struct raw_entry *e)
+{
+    struct reader r = {at, at + size, false};
+    e->shared = reader_varint(&r);
+    const uint64_t suffix_size = reader_varint(&r), value_size = reader_varint(&r);
+    e->stamp = reader_varint(&r);
+    e->suffix = reader_take(&r, suffix_size);
+    e->value = reader_take(&r, value_size);
+    return !r.bad && r.at == r.end;
+}
+
 static bool raw_entry_at(const struct block *b, uint32_t i, struct raw_entry *e)
 {
     const uint64_t start = offset_at(b, i);
     const uint64_t end = i + 1 < b->count ? offset_at(b, i + 1) : b->entries.size;
     if (end > b->entries.size || start >= end)
         return false;
-    struct reader r = {b->entries.data + start, b->entries.data + end, false};
-    uint64_t suffix_size, value_size;
-    if (end - start > 3 && (r.at[0] | r.at[1] | r.at[2]) < 0x80) { /* nearly always: all short */
-        e->shared = r.at[0];
-        suffix_size = r.at[1];
-        value_size = r.at[2];
-        r.at += 3;
-    } else {
-        e->shared = reader_varint(&r);
-        suffix_size = reader_varint(&r);
-        value_size = reader_varint(&r);
-    }
-    e->stamp = reader_varint(&r);
-    e->suffix = reader_take(&r, suffix_size);
-    e->value = reader_take(&r, value_size);
-    return !r.bad && r.at == r.end && stamp_kind(e->stamp) <= KIND_LAST;
+    const uint8_t *at = b->entries.data + start;
+    const size_t size = (size_t)(end - start);
+    return (raw_entry_short(at, size, e) || raw_entry_any(at, size, e)) &&
+           stamp_kind(e->stamp) <= KIND_LAST;
 }
 
 /* Whole key of the restart of entry `i`'s group. */
@@ -200,6 +141,76 @@ int block_entry_compare(const struct block_entry *e, struct slice key)
     const struct slice rest =
         e->shared.size ? slice_of(key.data + e->shared.size, key.size - e->shared.size) : key;
     return slice_compare(e->suffix, rest);
+}
+
+/* ---- walking ---- */
+
+void block_walk_init(struct block_walk *w, const struct alloc *alloc)
+{
+    *w = (struct block_walk){.key = buf_init(alloc)};
+}
+
+void block_walk_enter(struct block_walk *w, const struct block *b)
+{
+    w->block = b;
+    w->group = UINT32_MAX;
+}
+
+enum { SHORT = 16 };
+static_assert((int)SHORT <= (int)BLOCK_SLACK, "as many bytes behind an entry can be read");
+
+/* There is room for SHORT bytes and for all of `from`, which lies in a block. */
+static inline void copy_key(uint8_t *to, struct slice from)
+{
+    if (from.size <= SHORT)
+        memcpy(to, from.data, SHORT);
+    else
+        memcpy(to, from.data, from.size);
+}
+
+/* The restart of entry `i`'s group, of which w->key then has no byte yet. */
+static bool walk_into_group(struct block_walk *w, uint32_t i)
+{
+    w->group = UINT32_MAX;
+    w->kept = 0;
+    if (i % BLOCK_GROUP == 0 || !restart_of(w->block, i, &w->restart))
+        return false;
+    w->group = i / BLOCK_GROUP;
+    return true;
+}
+
+/* What stands in two parts is put together in w->key, where the first bytes often are already. */
+static tamiz_status walk_join(struct block_walk *w, uint32_t i, const struct raw_entry *raw,
+                              struct slice *key)
+{
+    if (w->group != i / BLOCK_GROUP && !walk_into_group(w, i))
+        return TAMIZ_CORRUPTION;
+    if (raw->shared > w->restart.size)
+        return TAMIZ_CORRUPTION;
+    const size_t shared = (size_t)raw->shared, size = shared + raw->suffix.size;
+    buf_clear(&w->key);
+    if (w->key.capacity < size + SHORT) {
+        w->kept = 0;
+        if (!buf_reserve(&w->key, size + SHORT))
+            return TAMIZ_OUT_OF_MEMORY;
+    }
+    if (w->kept < shared)
+        copy_key(w->key.data, slice_of(w->restart.data, shared));
+    w->kept = shared;
+    copy_key(w->key.data + shared, raw->suffix);
+    *key = slice_of(w->key.data, size);
+    return TAMIZ_OK;
+}
+
+tamiz_status block_walk_at(struct block_walk *w, uint32_t i, struct walked *e)
+{
+    struct raw_entry raw;
+    if (i >= w->block->count || !raw_entry_at(w->block, i, &raw))
+        return TAMIZ_CORRUPTION;
+    e->stamp = raw.stamp;
+    e->value = raw.value;
+    e->key = raw.suffix;
+    return raw.shared ? walk_join(w, i, &raw, &e->key) : TAMIZ_OK;
 }
 
 /* Is entry `i` a version of `key`? What differs is looked at first: a tag that only happens to be
@@ -452,21 +463,22 @@ static uint32_t first_not_below(const uint32_t *ranks, uint32_t n, uint32_t x)
     return from + count_below(ranks + from, n, x);
 }
 
-/* By ranks alone: [*from, *end) are the entries whose rank is the key's; empty: *from is where the
- * key would stand. */
-static void rank_range(const struct block *b, struct slice key, uint32_t *from, uint32_t *end)
+/* By ranks alone. */
+static struct block_near rank_range(const struct block *b, struct slice key)
 {
     const size_t skip = b->ranks[0];
     const struct slice prefix = slice_of(b->ranks + 1, skip);
     if (!slice_has_prefix(key, prefix)) {
-        *from = *end = slice_compare(key, prefix) < 0 ? 0 : b->count;
-        return;
+        const uint32_t at = slice_compare(key, prefix) < 0 ? 0 : b->count;
+        return (struct block_near){at, at};
     }
     const uint32_t *ranks = b->ranks + ranks_start(skip);
     const uint32_t x = key_rank(key, skip);
-    *from = *end = first_not_below(ranks, b->count, x);
-    while (*end < b->count && ranks[*end] == x)
-        ++*end;
+    const uint32_t from = first_not_below(ranks, b->count, x);
+    uint32_t end = from;
+    while (end < b->count && ranks[end] == x)
+        ++end;
+    return (struct block_near){from, end};
 }
 
 void block_fetch_ranks(const struct block *b)
@@ -480,22 +492,25 @@ void block_fetch_ranks(const struct block *b)
     __builtin_prefetch(b->offsets + 64);
 }
 
-void block_fetch_near(const struct block *b, struct slice key)
+bool block_fetch_near(const struct block *b, struct slice key, struct block_near *near)
 {
-    uint32_t from, end;
     if (!b->ranks)
-        return;
-    rank_range(b, key, &from, &end);
-    if (from < b->count)
-        fetch_entry(b, from);
+        return false;
+    *near = rank_range(b, key);
+    if (near->from < b->count)
+        fetch_entry(b, near->from);
+    return true;
+}
+
+uint32_t block_lower_bound_near(const struct block *b, struct block_near near, struct slice key,
+                                uint64_t stamp)
+{
+    const uint32_t i = halve(b, near.from, 1, near.end - near.from, key, stamp);
+    return i == UINT32_MAX ? i : near.from + i;
 }
 
 uint32_t block_lower_bound(const struct block *b, struct slice key, uint64_t stamp)
 {
-    if (!b->ranks)
-        return lower_bound_by_halving(b, key, stamp);
-    uint32_t from, end;
-    rank_range(b, key, &from, &end);
-    const uint32_t i = halve(b, from, 1, end - from, key, stamp);
-    return i == UINT32_MAX ? i : from + i;
+    return b->ranks ? block_lower_bound_near(b, rank_range(b, key), key, stamp)
+                    : lower_bound_by_halving(b, key, stamp);
 }

@@ -76,6 +76,30 @@ bool block_entry_at(const struct block *b, uint32_t i, struct block_entry *e);
 int block_entry_compare(const struct block_entry *e,
                         struct slice key); /* order of the entry's key against `key` */
 
+/*
+ * A walk over a block's entries, which keeps what neighbours share: the restart of their group, and
+ * a key that stands in two parts put together.
+ */
+struct block_walk {
+    const struct block *block; /* borrowed */
+    uint32_t group;            /* whose restart is known; UINT32_MAX: none's */
+    struct slice restart;
+    struct buf key; /* owned */
+    size_t kept;    /* bytes of `key` that are the restart's */
+};
+
+struct walked {
+    struct slice key; /* borrowed: the block's, or the walk's until it moves */
+    uint64_t stamp;
+    struct slice value; /* the block's */
+};
+
+void block_walk_init(struct block_walk *w, const struct alloc *alloc);
+/* From now on over `b`; the key that was shown last stays as it is until the walk moves. */
+void block_walk_enter(struct block_walk *w, const struct block *b);
+/* TAMIZ_CORRUPTION without words: as block_entry_at. TAMIZ_OUT_OF_MEMORY. */
+tamiz_status block_walk_at(struct block_walk *w, uint32_t i, struct walked *e);
+
 /* The newest version of the key at or below stamp_max. TAMIZ_OK: *stamp, *value; TAMIZ_NOT_FOUND;
  * TAMIZ_CORRUPTION without words. */
 tamiz_status block_find(const struct block *b, const struct lookup *lookup, uint64_t *stamp,
@@ -96,11 +120,20 @@ size_t block_ranks_size_about(size_t entries);
 void block_ranks_fill(struct block *b, uint32_t *ranks);
 /* Starts fetching what a search for any key touches first, */
 void block_fetch_ranks(const struct block *b);
-/* … and, with that in the cache, the entry that the search for this one will look at. */
-void block_fetch_near(const struct block *b, struct slice key);
+/* By the ranks alone: [from, end) are the entries whose rank is the key's; empty: the key would
+ * stand at `from`. */
+struct block_near {
+    uint32_t from, end;
+};
+/* … and, with that in the cache, the entry that the search for this key will look at. false: the
+ * block has no ranks, and *near nothing. */
+bool block_fetch_near(const struct block *b, struct slice key, struct block_near *near);
 
 /* Index of the first entry that is not before (key, stamp) in version order: 0..count. UINT32_MAX:
  * a damaged entry. */
 uint32_t block_lower_bound(const struct block *b, struct slice key, uint64_t stamp);
+/* The same, for whom block_fetch_near has told of this block and key already. */
+uint32_t block_lower_bound_near(const struct block *b, struct block_near near, struct slice key,
+                                uint64_t stamp);
 
 #endif

@@ -245,9 +245,22 @@ static void merge_close(struct iter *it)
     mem_free(m->alloc, m, sizeof *m);
 }
 
-static const struct iter_ops merge_ops = {
-    merge_seek_first, merge_seek_last, merge_seek,  merge_seek_before,
-    merge_next,       merge_prev,      merge_close, NULL};
+static void merge_rest(struct iter *it)
+{
+    struct merge *m = merge_of(it);
+    for (size_t i = 0; i < m->n; i++)
+        iter_rest(m->sources[i]);
+    m->alive = 0;
+}
+
+static const struct iter_ops merge_ops = {.seek_first = merge_seek_first,
+                                          .seek_last = merge_seek_last,
+                                          .seek = merge_seek,
+                                          .seek_before = merge_seek_before,
+                                          .next = merge_next,
+                                          .prev = merge_prev,
+                                          .close = merge_close,
+                                          .rest = merge_rest};
 
 struct iter *merge_iter(struct op *op, struct iter **sources, size_t n)
 {

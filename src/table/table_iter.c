@@ -12,6 +12,7 @@
 enum {
     SEQUENTIAL_FROM = 2,    /* device reads in a row before the first read ahead */
     AHEAD_FIRST = 32 << 10, /* bytes of the first piece */
+    KEY_ROOM_KEPT = 4096,   /* while it rests */
 };
 
 struct table_iter {
@@ -24,7 +25,9 @@ struct table_iter {
     uint32_t entry;
     uint32_t near;   /* the block that a seek that is approached goes to */
     bool approached; /* near is known */
-    struct buf key;  /* where an entry's key stands in two parts */
+    bool narrowed;   /* … and, of that block, */
+    struct block_near narrow;
+    struct block_walk walk;
 
     uint32_t sequential; /* blocks in a row that were not in the cache, up to the held one */
     uint32_t walked;     /* blocks in a row, forwards */
@@ -201,6 +204,7 @@ static bool hold(struct table_iter *it, uint32_t block)
     cached_block_unpin(it->held);
     it->held = b;
     it->block = block;
+    block_walk_enter(&it->walk, &b->block);
     return true;
 }
 
@@ -217,22 +221,16 @@ static void damaged(struct table_iter *it)
 /* Shows entry it->entry of the held block. */
 static void show(struct table_iter *it)
 {
-    struct block_entry e;
-    if (!block_entry_at(&it->held->block, it->entry, &e)) {
-        damaged(it);
+    struct walked e;
+    const tamiz_status st = block_walk_at(&it->walk, it->entry, &e);
+    if (__builtin_expect(st != TAMIZ_OK, 0)) {
+        if (st == TAMIZ_CORRUPTION)
+            damaged(it);
+        else
+            fail(it, op_fail_memory(it->base.op));
         return;
     }
-    it->base.key = e.suffix;
-    if (e.shared.size) {
-        buf_clear(&it->key);
-        buf_slice_append(&it->key, e.shared);
-        buf_slice_append(&it->key, e.suffix);
-        if (it->key.failed) {
-            fail(it, op_fail_memory(it->base.op));
-            return;
-        }
-        it->base.key = buf_slice(&it->key);
-    }
+    it->base.key = e.key;
     it->base.stamp = e.stamp + it->loaded->stamp_base;
     it->base.value = e.value;
     it->base.status = TAMIZ_OK;
@@ -285,10 +283,13 @@ static void iter_last(struct iter *base)
 
 /* The place in the held block. A stamp below an ingested table's lies behind all that the table has
  * of the key. UINT32_MAX: damage. */
-static uint32_t place_in_block(const struct table_iter *it, struct slice key, uint64_t stamp)
+static uint32_t place_in_block(const struct table_iter *it, struct slice key, uint64_t stamp,
+                               bool narrowed)
 {
     const struct block *b = &it->held->block;
     const uint64_t base = it->loaded->stamp_base;
+    if (stamp >= base && narrowed)
+        return block_lower_bound_near(b, it->narrow, key, stamp - base);
     if (stamp >= base)
         return block_lower_bound(b, key, stamp - base);
     uint32_t at = block_lower_bound(b, key, 0);
@@ -305,15 +306,16 @@ static uint32_t place_in_block(const struct table_iter *it, struct slice key, ui
 
 /* Finds the place of (key, stamp): its block is held and `entry` the first not before it, or the
  * block's count. false: done, invalid or shown by the caller. The key may be borrowed from what the
- * iterator shows now. */
-static bool find(struct table_iter *it, struct slice key, uint64_t stamp, uint32_t block)
+ * iterator shows now. `narrowed`: it->narrow is of this block and key. */
+static bool find(struct table_iter *it, struct slice key, uint64_t stamp, uint32_t block,
+                 bool narrowed)
 {
     struct cached_block *before = it->held;
     if (before)
         cached_block_pin(before);
     const bool held = hold(it, block);
     if (held) {
-        it->entry = place_in_block(it, key, stamp);
+        it->entry = place_in_block(it, key, stamp, narrowed);
         if (it->entry == UINT32_MAX)
             damaged(it);
     }
@@ -336,7 +338,7 @@ static void iter_approach_key(struct iter *base, struct slice key, uint64_t stam
     (void)stamp;
     switch (step) {
     case 0:
-        it->approached = false;
+        it->approached = it->narrowed = false;
         index_fetch(l->index, key, l->places);
         break;
     case 1:
@@ -350,8 +352,8 @@ static void iter_approach_key(struct iter *base, struct slice key, uint64_t stam
             block_fetch_ranks(&it->held->block);
         break;
     default:
-        if (it->approached && it->held && it->block == it->near)
-            block_fetch_near(&it->held->block, key);
+        it->narrowed = it->approached && it->held && it->block == it->near &&
+                       block_fetch_near(&it->held->block, key, &it->narrow);
     }
 }
 
@@ -359,13 +361,14 @@ static void iter_find(struct iter *base, struct slice key, uint64_t stamp)
 {
     struct table_iter *it = self(base);
     const uint32_t block = it->approached ? it->near : index_find(it->loaded->index, key);
+    const bool narrowed = it->approached && it->narrowed;
     it->approached = false;
     base->status = TAMIZ_OK;
     if (block == index_count(it->loaded->index)) {
         let_go(it);
         return;
     }
-    if (!find(it, key, stamp, block))
+    if (!find(it, key, stamp, block, narrowed))
         return;
     if (it->entry < it->held->block.count)
         show(it);
@@ -382,7 +385,7 @@ static void iter_find_before(struct iter *base, struct slice key, uint64_t stamp
         show_last_before(it, block);
         return;
     }
-    if (!find(it, key, stamp, block))
+    if (!find(it, key, stamp, block, false))
         return;
     if (it->entry > 0) {
         it->entry--;
@@ -421,14 +424,30 @@ static void iter_done(struct iter *base)
     struct table_iter *it = self(base);
     const struct alloc *alloc = it->table->world->alloc;
     let_go(it);
-    buf_free(&it->key);
+    buf_free(&it->walk.key);
     buf_free(&it->ahead);
     mem_free(alloc, it, sizeof *it);
 }
 
-static const struct iter_ops table_iter_ops = {iter_first,       iter_last,        iter_find,
-                                               iter_find_before, iter_forward,     iter_back,
-                                               iter_done,        iter_approach_key};
+static void iter_resting(struct iter *base)
+{
+    struct table_iter *it = self(base);
+    let_go(it);
+    it->approached = false;
+    buf_free(&it->ahead);
+    if (it->walk.key.capacity > KEY_ROOM_KEPT)
+        buf_free(&it->walk.key);
+}
+
+static const struct iter_ops table_iter_ops = {.seek_first = iter_first,
+                                               .seek_last = iter_last,
+                                               .seek = iter_find,
+                                               .seek_before = iter_find_before,
+                                               .next = iter_forward,
+                                               .prev = iter_back,
+                                               .close = iter_done,
+                                               .approach = iter_approach_key,
+                                               .rest = iter_resting};
 
 tamiz_status table_iter_move(struct iter *base, struct table *t)
 {
@@ -459,7 +478,7 @@ struct iter *table_iter(struct op *op, struct table *t, const struct table_read 
     it->table = t;
     it->loaded = table_loaded_of(t);
     it->how = *how;
-    it->key = buf_init(t->world->alloc);
+    block_walk_init(&it->walk, t->world->alloc);
     it->ahead = buf_init(t->world->alloc);
     it->ahead_bytes = AHEAD_FIRST;
     return &it->base;

@@ -22,11 +22,38 @@ tamiz_status manifest_init(struct op *op, const tamiz_env *env, const struct all
     return m->directory ? TAMIZ_OK : op_fail_memory(op);
 }
 
-/* Everything that `state` is, as one edit. */
-static struct manifest_edit whole_picture(const struct manifest_state *state)
+/* Everything that `state` is, as one edit. Its two lists are the caller's to free. */
+struct whole_picture {
+    struct manifest_edit edit;
+    struct tree_edit *trees;             /* tree_count of them */
+    struct manifest_keyspace *keyspaces; /* as many, the default one's is not used */
+};
+
+static void picture_free(const struct manifest *m, const struct manifest_state *state,
+                         struct whole_picture *p)
 {
-    const struct version *v = state->version;
-    return (struct manifest_edit){
+    mem_free(m->alloc, p->trees, state->tree_count * sizeof *p->trees);
+    mem_free(m->alloc, p->keyspaces, state->tree_count * sizeof *p->keyspaces);
+}
+
+static tamiz_status picture_init(struct op *op, const struct manifest *m,
+                                 const struct manifest_state *state, struct whole_picture *p)
+{
+    const size_t n = state->tree_count;
+    *p = (struct whole_picture){.trees = mem_new_array(m->alloc, n, sizeof *p->trees),
+                                .keyspaces = mem_new_array(m->alloc, n, sizeof *p->keyspaces)};
+    if (!p->trees || !p->keyspaces)
+        return op_fail_memory(op);
+    for (size_t i = 0; i < n; i++) {
+        const struct manifest_tree *t = &state->trees[i];
+        p->trees[i] = (struct tree_edit){
+            .keyspace = t->id,
+            .log_number = t->log_number > state->log_number ? t->log_number : 0,
+            .tables = {.added = t->version->tables, .added_count = t->version->table_count}};
+        p->keyspaces[i] =
+            (struct manifest_keyspace){.id = t->id, .name = slice_of_text(t->name ? t->name : "")};
+    }
+    p->edit = (struct manifest_edit){
         .has_next_file = true,
         .has_log_number = true,
         .has_last_seq = true,
@@ -37,8 +64,12 @@ static struct manifest_edit whole_picture(const struct manifest_state *state)
         .last_seq = state->last_seq,
         .next_run = state->next_run,
         .next_keyspace = state->next_keyspace,
-        .tables = {.added = v ? v->tables : NULL, .added_count = v ? v->table_count : 0},
+        .trees = p->trees,
+        .tree_count = n,
+        .keyspaces = p->keyspaces + 1,
+        .keyspace_count = n - 1,
     };
+    return TAMIZ_OK;
 }
 
 static tamiz_status append_edit(struct op *op, struct log_writer *w,
@@ -67,14 +98,16 @@ static tamiz_status write_new(struct op *op, const struct manifest *m, const cha
 {
     struct log_header header = {
         .kind = LOG_MANIFEST, .number = number, .boot_id = env_boot_id(m->env)};
-    const struct manifest_edit picture = whole_picture(state);
+    struct whole_picture picture;
     tamiz_status st;
     *w = (struct log_writer){.env = NULL};
+    TRY(picture_init(op, m, state, &picture));
     TRY(env_random_u64(op, m->env, &header.file_id));
     TRY(log_create(op, m->env, m->alloc, path, IO_META, &header, 0, w));
-    TRY(append_edit(op, w, &picture));
+    TRY(append_edit(op, w, &picture.edit));
     TRY(env_sync_directory(op, m->env, m->directory));
 done:
+    picture_free(m, state, &picture);
     if (st < 0 && w->file) {
         /* The failure is told; CURRENT has never named this file. */
         (void)log_close(op, w);

@@ -9,7 +9,7 @@
  * happens or none of it.
  *
  *     1 next file         varint
- *     2 log number        varint
+ *     2 log number        varint: logs below it are not needed
  *     3 last sequence     varint
  *     4 next run          varint
  *     5 removed table     keyspace varint, number varint
@@ -19,6 +19,8 @@
  *     7 keyspace          id varint, name block
  *     8 keyspace dropped  id varint
  *     9 next keyspace     varint
+ *    10 log of keyspace   id varint, log number varint: what logs below it have of this keyspace is
+ *                         in its tables; at least field 2
  *
  * An unknown tag is TAMIZ_NOT_SUPPORTED: a newer library wrote it. The first record of a manifest
  * is a whole picture (a snapshot edit): it has fields 1 to 4 and removes nothing.
@@ -30,16 +32,55 @@
 #include "version/filename.h"
 #include "version/version.h"
 
+enum { KEYSPACE_NAME_MAX = 255 };
+
+/* A keyspace: an id that is never used again, and its tables. */
+struct manifest_tree {
+    uint64_t id; /* 0: the default one, always there */
+    char *name;  /* owned, mem_text; NULL: of the default one */
+    /* What logs below it have of this keyspace is in its tables. Where that is less than the
+     * store's log_number, the store's counts. */
+    uint64_t log_number;
+    struct version *version; /* owned reference */
+};
+
 /* What a manifest says, all edits applied: everything that must survive. */
 struct manifest_state {
     uint64_t next_file;  /* above every file number ever used            */
     uint64_t log_number; /* logs below it are not needed                 */
     uint64_t last_seq;   /* at least the highest in any table            */
     uint64_t next_run;
-    uint64_t next_keyspace;   /* 0: never handed one out */
-    uint64_t manifest_number; /* of the manifest in force; 0: none yet */
-    struct version *version;  /* owned reference */
+    uint64_t next_keyspace;      /* above every id ever used; 0: never handed one out */
+    uint64_t manifest_number;    /* of the manifest in force; 0: none yet */
+    struct manifest_tree *trees; /* owned, ids ascending; [0] is the default keyspace */
+    size_t tree_count, tree_room;
 };
+
+/* The state of a store with nothing in it. */
+tamiz_status manifest_state_init(struct op *op, const struct alloc *alloc,
+                                 struct manifest_state *state);
+/* A copy of its own of everything, versions shared. *copy is empty on failure. */
+tamiz_status manifest_state_copy(struct op *op, const struct alloc *alloc,
+                                 const struct manifest_state *state, struct manifest_state *copy);
+/* Leaves it empty; safe on an empty one. */
+void manifest_state_free(const struct alloc *alloc, struct manifest_state *state);
+/* By id; NULL: there is none. */
+struct manifest_tree *manifest_tree_find(const struct manifest_state *state, uint64_t id);
+/* A new tree at the end, for `id` above all others; `name` is copied. The state is as it was on
+ * failure. */
+tamiz_status manifest_tree_add(struct op *op, const struct alloc *alloc,
+                               struct manifest_state *state, uint64_t id, struct slice name);
+/* Takes a tree out, not the default one; its contents are now the caller's. */
+struct manifest_tree manifest_tree_take(struct manifest_state *state, uint64_t id);
+/* Undoes that: nothing was added since. */
+void manifest_tree_put_back(struct manifest_state *state, struct manifest_tree tree);
+void manifest_tree_free(const struct alloc *alloc, struct manifest_tree *tree);
+/* Where the replay of a keyspace's writes begins. */
+static inline uint64_t manifest_tree_log(const struct manifest_state *state,
+                                         const struct manifest_tree *tree)
+{
+    return tree->log_number > state->log_number ? tree->log_number : state->log_number;
+}
 
 /* A keyspace made (with its name) or dropped. */
 struct manifest_keyspace {
@@ -48,11 +89,19 @@ struct manifest_keyspace {
     bool dropped;
 };
 
+/* What an edit changes in one keyspace. */
+struct tree_edit {
+    uint64_t keyspace;
+    uint64_t log_number; /* 0: as it was */
+    struct version_edit tables;
+};
+
 struct manifest_edit {
     bool has_next_file, has_log_number, has_last_seq, has_next_run, has_next_keyspace;
     uint64_t next_file, log_number, last_seq, next_run, next_keyspace;
-    struct version_edit tables;
-    const struct manifest_keyspace *keyspaces;
+    const struct tree_edit *trees; /* each keyspace once */
+    size_t tree_count;
+    const struct manifest_keyspace *keyspaces; /* made before tables come, dropped after */
     size_t keyspace_count;
 };
 
@@ -61,11 +110,12 @@ void manifest_edit_encode(struct buf *out, const struct manifest_edit *edit);
 
 /* A decoded edit owns its lists; names of keyspaces are borrowed from the body. */
 struct manifest_decoded {
-    struct manifest_edit edit;
-    struct buf removed;          /* u64 numbers */
-    struct buf removed_keyspace; /* u64 each, as many */
-    struct buf added;            /* struct table_meta * */
-    struct buf keyspaces;        /* struct manifest_keyspace */
+    struct manifest_edit edit; /* trees by id, ascending */
+    struct buf removed;        /* struct of_keyspace while it is decoded, then u64 numbers */
+    struct buf added;          /* struct table_meta * */
+    struct buf logs;           /* struct of_keyspace */
+    struct buf trees;          /* struct tree_edit */
+    struct buf keyspaces;      /* struct manifest_keyspace */
     const struct alloc *alloc;
 };
 /* Every field checked: key sizes, levels, numbers, order of smallest and largest. TAMIZ_CORRUPTION
@@ -89,8 +139,8 @@ tamiz_status manifest_current(struct op *op, const tamiz_env *env, const struct 
                               const char *directory, uint64_t *number);
 
 /*
- * Reads CURRENT and the manifest it names; changes nothing. state->version has no handles attached
- * and is the caller's reference, here and on TAMIZ_NOT_FOUND; state->next_file is above every
+ * Reads CURRENT and the manifest it names; changes nothing. The versions have no handles attached;
+ * the state is the caller's to free, here and on TAMIZ_NOT_FOUND; state->next_file is above every
  * number that a file in the directory has, whatever the manifest says.
  *
  * TAMIZ_NOT_FOUND: there is no store here, *state is that of an empty one. That is where CURRENT is

@@ -121,31 +121,87 @@ done:
     return st;
 }
 
-/* Versions know one keyspace: what is of another must not be mixed into it. */
-static tamiz_status refuse_keyspaces(struct op *op, const struct manifest_decoded *d)
+/* Ids are handed out in their order and never again: so a log's writes for one that is not there
+ * are those of a keyspace that was dropped. */
+static tamiz_status make_keyspace(struct op *op, const struct alloc *alloc,
+                                  struct manifest_state *state, const struct manifest_keyspace *k)
 {
-    const uint64_t *of = (const uint64_t *)(const void *)d->removed_keyspace.data;
-    uint64_t other = d->edit.keyspace_count ? d->edit.keyspaces[0].id : 0;
-    for (size_t i = 0; i < d->edit.tables.removed_count && !other; i++)
-        other = of[i];
-    for (size_t i = 0; i < d->edit.tables.added_count && !other; i++)
-        other = d->edit.tables.added[i]->keyspace;
-    if (!other)
-        return TAMIZ_OK;
-    return op_fail(op, TAMIZ_NOT_SUPPORTED,
-                   "edit of keyspace %" PRIu64 ": this library knows the default one only", other);
+    char words[80];
+    const struct manifest_tree *last = &state->trees[state->tree_count - 1];
+    if (k->id <= last->id)
+        return op_fail(op, TAMIZ_CORRUPTION,
+                       "expected keyspaces with ascending ids, found %" PRIu64
+                       " made after %" PRIu64,
+                       k->id, last->id);
+    for (size_t i = 1; i < state->tree_count; i++) {
+        if (slice_equal(slice_of_text(state->trees[i].name), k->name))
+            return op_fail(op, TAMIZ_CORRUPTION,
+                           "expected one keyspace of a name, found %s made again, as %" PRIu64,
+                           slice_print(k->name, words, sizeof words), k->id);
+    }
+    return manifest_tree_add(op, alloc, state, k->id, k->name);
+}
+
+static tamiz_status refuse_unknown(struct op *op, uint64_t id, const char *what)
+{
+    return op_fail(op, TAMIZ_CORRUPTION,
+                   "expected %s a keyspace that is there, found none with the id %" PRIu64, what,
+                   id);
+}
+
+/* Those that the edit makes come first, those that it drops go last. */
+static tamiz_status apply_keyspaces(struct op *op, const struct alloc *alloc,
+                                    const struct manifest_edit *e, bool dropped,
+                                    struct manifest_state *state)
+{
+    tamiz_status st = TAMIZ_OK;
+    for (size_t i = 0; i < e->keyspace_count; i++) {
+        const struct manifest_keyspace *k = &e->keyspaces[i];
+        if (k->dropped != dropped)
+            continue;
+        if (!dropped) {
+            TRY(make_keyspace(op, alloc, state, k));
+            continue;
+        }
+        if (!manifest_tree_find(state, k->id))
+            return refuse_unknown(op, k->id, "to drop");
+        struct manifest_tree gone = manifest_tree_take(state, k->id);
+        manifest_tree_free(alloc, &gone);
+    }
+done:
+    return st;
+}
+
+static tamiz_status apply_trees(struct op *op, const struct alloc *alloc,
+                                const struct manifest_edit *e, struct manifest_state *state)
+{
+    for (size_t i = 0; i < e->tree_count; i++) {
+        struct version *next = NULL;
+        struct manifest_tree *tree = manifest_tree_find(state, e->trees[i].keyspace);
+        if (!tree)
+            return refuse_unknown(op, e->trees[i].keyspace, "changes of");
+        const tamiz_status st = version_apply(op, alloc, tree->version, &e->trees[i].tables, &next);
+        if (st < 0)
+            return st;
+        version_unref(tree->version);
+        tree->version = next;
+        if (e->trees[i].log_number > tree->log_number)
+            tree->log_number = e->trees[i].log_number;
+    }
+    return TAMIZ_OK;
 }
 
 static tamiz_status check_first(struct op *op, const struct manifest_edit *e)
 {
-    if (e->has_next_file && e->has_log_number && e->has_last_seq && e->has_next_run &&
-        e->tables.removed_count == 0)
+    size_t removed = 0;
+    for (size_t i = 0; i < e->tree_count; i++)
+        removed += e->trees[i].tables.removed_count;
+    if (e->has_next_file && e->has_log_number && e->has_last_seq && e->has_next_run && removed == 0)
         return TAMIZ_OK;
     return op_fail(op, TAMIZ_CORRUPTION,
                    "expected a whole picture as the first edit (fields 1 to 4, nothing removed), "
                    "found next file %d, log number %d, last sequence %d, next run %d, %zu removed",
-                   e->has_next_file, e->has_log_number, e->has_last_seq, e->has_next_run,
-                   e->tables.removed_count);
+                   e->has_next_file, e->has_log_number, e->has_last_seq, e->has_next_run, removed);
 }
 
 static void lift(uint64_t *number, uint64_t least)
@@ -168,27 +224,31 @@ static void apply_numbers(struct manifest_state *state, const struct manifest_ed
     if (e->has_next_keyspace)
         state->next_keyspace = e->next_keyspace;
     lift(&state->next_file, state->log_number + 1);
-    for (size_t i = 0; i < e->tables.added_count; i++) {
-        lift(&state->next_file, e->tables.added[i]->number + 1);
-        lift(&state->next_run, e->tables.added[i]->run + 1);
-        lift(&state->last_seq, e->tables.added[i]->seq_max);
+    for (size_t t = 0; t < e->tree_count; t++) {
+        const struct version_edit *tables = &e->trees[t].tables;
+        lift(&state->next_file, e->trees[t].log_number + 1);
+        for (size_t i = 0; i < tables->added_count; i++) {
+            lift(&state->next_file, tables->added[i]->number + 1);
+            lift(&state->next_run, tables->added[i]->run + 1);
+            lift(&state->last_seq, tables->added[i]->seq_max);
+        }
     }
+    for (size_t i = 0; i < e->keyspace_count; i++)
+        lift(&state->next_keyspace, e->keyspaces[i].id + 1);
 }
 
 static tamiz_status apply_record(struct op *op, const struct alloc *alloc, struct slice body,
                                  bool first, struct manifest_state *state)
 {
     struct manifest_decoded d;
-    struct version *next = NULL;
     tamiz_status st = manifest_edit_decode(op, alloc, body, &d);
     if (st < 0)
         return st;
     if (first)
         TRY(check_first(op, &d.edit));
-    TRY(refuse_keyspaces(op, &d));
-    TRY(version_apply(op, alloc, state->version, &d.edit.tables, &next));
-    version_unref(state->version);
-    state->version = next;
+    TRY(apply_keyspaces(op, alloc, &d.edit, false, state));
+    TRY(apply_trees(op, alloc, &d.edit, state));
+    TRY(apply_keyspaces(op, alloc, &d.edit, true, state));
     apply_numbers(state, &d.edit);
 done:
     manifest_decoded_free(&d);
@@ -256,9 +316,7 @@ tamiz_status manifest_recover(struct op *op, const tamiz_env *env, const struct 
 {
     struct survey s = {.logs = buf_init(alloc)};
     tamiz_status st;
-    *state = (struct manifest_state){.next_file = 1, .next_run = 1};
-    TRY(version_apply(op, alloc, NULL, &(struct version_edit){.removed_count = 0},
-                      &state->version));
+    TRY(manifest_state_init(op, alloc, state));
     TRY(survey_take(op, env, directory, &s));
     if (s.current) {
         TRY(manifest_current(op, env, alloc, directory, &state->manifest_number));
@@ -269,9 +327,7 @@ tamiz_status manifest_recover(struct op *op, const tamiz_env *env, const struct 
     lift(&state->next_file, s.most + 1);
 done:
     buf_free(&s.logs);
-    if (st < 0) {
-        version_unref(state->version);
-        *state = (struct manifest_state){.next_file = 0};
-    }
+    if (st < 0)
+        manifest_state_free(alloc, state);
     return st;
 }

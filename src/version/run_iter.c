@@ -251,10 +251,23 @@ static void run_close(struct iter *it)
     mem_free(alloc, r, sizeof *r);
 }
 
-static const struct iter_ops run_ops = {
-    run_seek_first, run_seek_last, run_seek,  run_seek_before,
-    run_next,       run_prev,      run_close, run_approach,
-};
+static void run_rest(struct iter *it)
+{
+    struct run_iter *r = run_iter_of(it);
+    r->approached = false;
+    if (r->table)
+        iter_rest(r->table);
+}
+
+static const struct iter_ops run_ops = {.seek_first = run_seek_first,
+                                        .seek_last = run_seek_last,
+                                        .seek = run_seek,
+                                        .seek_before = run_seek_before,
+                                        .next = run_next,
+                                        .prev = run_prev,
+                                        .close = run_close,
+                                        .approach = run_approach,
+                                        .rest = run_rest};
 
 struct iter *run_iter(struct op *op, const struct run *run, const struct table_read *how,
                       const struct read_range *range)

@@ -100,11 +100,6 @@ static tamiz_status refuse_repeats(struct op *op, const uint64_t *numbers, size_
 static tamiz_status check_added(struct op *op, const struct table_meta *t)
 {
     char a[64], b[64];
-    if (t->keyspace != 0)
-        return op_fail(op, TAMIZ_NOT_SUPPORTED,
-                       "table %" PRIu64 " is of keyspace %" PRIu64
-                       ": this library knows the default one only",
-                       t->number, t->keyspace);
     if (t->level >= TAMIZ_LEVELS)
         return op_fail(op, TAMIZ_CORRUPTION,
                        "table %" PRIu64 ": expected a level below %d, found %" PRIu32, t->number,

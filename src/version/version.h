@@ -17,7 +17,7 @@
 struct table_meta {
     _Atomic uint32_t refs;
     uint64_t number, file_id, file_size;
-    uint64_t keyspace; /* whose table it is; 0: the default one, the only one so far */
+    uint64_t keyspace; /* whose table it is; 0: the default one's */
     uint32_t level;
     uint64_t run; /* which run of the level: larger is newer */
     uint64_t entries, keys, tombstones, seq_min, seq_max, filter_bytes;
@@ -75,8 +75,8 @@ struct version_edit {
 /* `base` NULL: an empty store. Removals come first, so that a table may be removed and added again
  * at another level. Checks that tables of one run do not overlap, that removed ones exist, added
  * numbers are new, levels below TAMIZ_LEVELS and smallest keys not above largest: TAMIZ_CORRUPTION
- * with words that lack the file. A table of another keyspace than 0: TAMIZ_NOT_SUPPORTED. The
- * result has one reference; *result is NULL on failure. */
+ * with words that lack the file. A version is of one keyspace, and the edit speaks of its tables
+ * only. The result has one reference; *result is NULL on failure. */
 tamiz_status version_apply(struct op *op, const struct alloc *alloc, const struct version *base,
                            const struct version_edit *edit, struct version **result);
 void version_ref(struct version *v);

@@ -31,13 +31,13 @@ static void check_version(const struct version *v)
     }
 }
 
-static void apply(struct op *op, const struct manifest_edit *edit)
+static void apply(struct op *op, const struct version_edit *edit)
 {
     struct version *v, *next;
-    const struct version_edit added = {NULL, 0, edit->tables.added, edit->tables.added_count};
+    const struct version_edit added = {NULL, 0, edit->added, edit->added_count};
     if (version_apply(op, &alloc_libc, NULL, &added, &v) == TAMIZ_OK) {
         check_version(v);
-        if (version_apply(op, &alloc_libc, v, &edit->tables, &next) == TAMIZ_OK)
+        if (version_apply(op, &alloc_libc, v, edit, &next) == TAMIZ_OK)
             check_version(next);
         version_unref(next);
     }
@@ -59,11 +59,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     manifest_edit_encode(&body, &d.edit);
     must(manifest_edit_decode(&op, &alloc_libc, buf_slice(&body), &again) == TAMIZ_OK);
-    must(again.edit.tables.added_count == d.edit.tables.added_count);
-    must(again.edit.tables.removed_count == d.edit.tables.removed_count);
+    must(again.edit.tree_count == d.edit.tree_count);
+    for (size_t i = 0; i < d.edit.tree_count; i++) {
+        const struct tree_edit *a = &again.edit.trees[i], *b = &d.edit.trees[i];
+        must(a->keyspace == b->keyspace && a->log_number == b->log_number);
+        must(a->tables.added_count == b->tables.added_count);
+        must(a->tables.removed_count == b->tables.removed_count);
+    }
     must(again.edit.next_file == d.edit.next_file && again.edit.last_seq == d.edit.last_seq);
     must(again.edit.keyspace_count == d.edit.keyspace_count);
-    apply(&op, &d.edit);
+    for (size_t i = 0; i < d.edit.tree_count; i++)
+        apply(&op, &d.edit.trees[i].tables);
     manifest_decoded_free(&again);
     manifest_decoded_free(&d);
     buf_free(&body);

@@ -138,6 +138,33 @@ static void every_entry_comes_back_in_order(void **state)
     }
 }
 
+static void a_walk_shows_what_each_entry_is_whichever_way_it_goes(void **state)
+{
+    (void)state;
+    struct test_random random = test_random_start(16);
+    struct block_walk walk;
+    struct walked e;
+    block_walk_init(&walk, &alloc_libc);
+    for (size_t round = 0; round < 60; round++) {
+        const size_t count = 1 + test_random_below(&random, 200);
+        struct sample s;
+        sample_make(&s, &random, count, round % 3 ? 20 : 600);
+        block_walk_enter(&walk, &s.block);
+        for (uint32_t step = 0; step < 4 * s.count; step++) {
+            const uint32_t i = step < s.count       ? step
+                               : step < 2 * s.count ? 2 * (uint32_t)s.count - 1 - step
+                                                    : (uint32_t)test_random_below(&random, s.count);
+            const struct version *v = &s.versions[i];
+            assert_int_equal(block_walk_at(&walk, i, &e), TAMIZ_OK);
+            assert_true(slice_equal(e.key, key_of(v)));
+            assert_true(e.stamp == v->stamp && slice_equal(e.value, value_of(v)));
+        }
+        assert_int_equal(block_walk_at(&walk, (uint32_t)s.count, &e), TAMIZ_CORRUPTION);
+        sample_free(&s, count);
+    }
+    buf_free(&walk.key);
+}
+
 static void a_point_read_finds_the_newest_visible_version(void **state)
 {
     (void)state;
@@ -251,6 +278,13 @@ static void read_all(const struct block *b, struct slice key)
     struct block_entry e;
     for (uint32_t i = 0; i < b->count && block_entry_at(b, i, &e); i++)
         (void)block_entry_compare(&e, key);
+    struct block_walk walk;
+    struct walked walked;
+    block_walk_init(&walk, &alloc_libc);
+    block_walk_enter(&walk, b);
+    for (uint32_t i = 0; i < b->count && block_walk_at(&walk, i, &walked) == TAMIZ_OK; i++)
+        (void)slice_compare(walked.key, key);
+    buf_free(&walk.key);
     const struct lookup lookup = lookup_make(key, 100);
     uint64_t stamp;
     struct slice value;
@@ -310,6 +344,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tags_are_matched_alike_by_both_ways),
         cmocka_unit_test(every_entry_comes_back_in_order),
+        cmocka_unit_test(a_walk_shows_what_each_entry_is_whichever_way_it_goes),
         cmocka_unit_test(a_point_read_finds_the_newest_visible_version),
         cmocka_unit_test(a_lower_bound_lands_on_the_first_not_before),
         cmocka_unit_test(keys_with_one_tag_are_told_apart),

@@ -81,7 +81,7 @@ static void part_close(struct iter *it)
 }
 
 static const struct iter_ops part_ops = {part_first, part_last, part_seek,  part_seek_before,
-                                         part_next,  part_prev, part_close, NULL};
+                                         part_next,  part_prev, part_close, NULL, NULL};
 
 static struct part *part_new(struct op *op, size_t room, bool *closed)
 {

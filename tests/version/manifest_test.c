@@ -38,7 +38,7 @@ static void store_start(struct store *s)
 static void store_free(struct store *s)
 {
     manifest_close(&s->t.op, &s->m);
-    version_unref(s->state.version);
+    manifest_state_free(&alloc_libc, &s->state);
     tamiz_env_sim_free(s->sim);
 }
 
@@ -85,36 +85,38 @@ static tamiz_status store_edit(struct store *s)
     struct op *op = &s->t.op;
     uint64_t removed[2] = {0};
     size_t removed_count = 0;
-    struct manifest_state after = s->state;
-    struct version *next = NULL;
+    struct manifest_state before = s->state;
+    struct manifest_state *after = &s->state;
+    struct version *next = NULL, *last = s->state.trees[0].version;
     op_forgive(op);
     if (s->tables % 3 == 2) {
-        removed[0] = s->state.version->tables[0]->number;
-        removed[1] = s->state.version->tables[1]->number;
+        removed[0] = s->state.trees[0].version->tables[0]->number;
+        removed[1] = s->state.trees[0].version->tables[1]->number;
         removed_count = 2;
     }
-    struct table_meta *meta = meta_make(after.next_file++, 0, after.next_run++, "a", "z");
+    struct table_meta *meta = meta_make(after->next_file++, 0, after->next_run++, "a", "z");
     const struct manifest_edit edit = {
         .has_next_file = true,
         .has_log_number = true,
         .has_last_seq = true,
         .has_next_run = true,
-        .next_file = after.next_file,
-        .log_number = after.log_number = s->tables + 1,
-        .last_seq = after.last_seq = after.last_seq + 100,
-        .next_run = after.next_run,
-        .tables = {removed, removed_count, &meta, 1},
+        .next_file = after->next_file,
+        .log_number = after->log_number = s->tables + 1,
+        .last_seq = after->last_seq = after->last_seq + 100,
+        .next_run = after->next_run,
+        TABLES(removed, removed_count, &meta, 1),
     };
-    assert_status(op, version_apply(op, &alloc_libc, s->state.version, &edit.tables, &next),
-                  TAMIZ_OK);
-    after.version = next;
-    const tamiz_status st = manifest_write(op, &s->m, &edit, &after);
+    assert_status(op, version_apply(op, &alloc_libc, last, &edit.trees[0].tables, &next), TAMIZ_OK);
+    after->trees[0].version = next;
+    const tamiz_status st = manifest_write(op, &s->m, &edit, after);
     if (st == TAMIZ_OK) {
-        next = s->state.version;
-        s->state = after;
         s->tables++;
+        version_unref(last);
+    } else {
+        s->state = before;
+        s->state.trees[0].version = last;
+        version_unref(next);
     }
-    version_unref(next);
     table_meta_unref(&alloc_libc, meta);
     return st;
 }
@@ -125,7 +127,7 @@ static void store_edits(struct store *s, int n)
         assert_status(&s->t.op, store_edit(s), TAMIZ_OK);
 }
 
-/* What `env` holds, as far as it can be had. Freed by version_unref(state->version). */
+/* What `env` holds, as far as it can be had. Freed by manifest_state_free. */
 static tamiz_status recover(const tamiz_env *env, struct manifest_state *state,
                             char words[OP_TEXT_MAX])
 {
@@ -133,7 +135,7 @@ static tamiz_status recover(const tamiz_env *env, struct manifest_state *state,
     test_op_init(&t);
     const tamiz_status st = manifest_recover(&t.op, env, &alloc_libc, "d", state);
     if (st < 0)
-        assert_true(t.op.status == st && state->version == NULL && state->next_file == 0);
+        assert_true(t.op.status == st && state->trees == NULL && state->next_file == 0);
     if (words)
         memcpy(words, t.op.text, OP_TEXT_MAX);
     return st;
@@ -144,7 +146,7 @@ static tamiz_status recover_words(const tamiz_env *env, const char *words)
     struct manifest_state state;
     char text[OP_TEXT_MAX];
     const tamiz_status st = recover(env, &state, text);
-    version_unref(state.version);
+    manifest_state_free(&alloc_libc, &state);
     if (!strstr(text, words))
         fail_msg("\"%s\" lacks \"%s\"", text, words);
     return st;
@@ -153,7 +155,7 @@ static tamiz_status recover_words(const tamiz_env *env, const char *words)
 /* Recovered state and what the store thinks it is. */
 static void check_same(const struct manifest_state *got, const struct manifest_state *want)
 {
-    assert_true(versions_equal(got->version, want->version));
+    assert_true(versions_equal(got->trees[0].version, want->trees[0].version));
     assert_true(got->log_number == want->log_number && got->last_seq == want->last_seq);
     assert_true(got->next_run == want->next_run && got->next_file >= want->next_file);
     assert_int_equal(got->manifest_number, want->manifest_number);
@@ -164,7 +166,7 @@ static void check_recovers(const struct store *s, const tamiz_env *env)
     struct manifest_state got;
     assert_int_equal(recover(env, &got, NULL), TAMIZ_OK);
     check_same(&got, &s->state);
-    version_unref(got.version);
+    manifest_state_free(&alloc_libc, &got);
 }
 
 /* ---- files by hand ---- */
@@ -278,7 +280,7 @@ static void the_next_file_is_above_every_file_in_the_directory(void **state)
     put_text(s.env, "d/MANIFEST-000901", "");
     assert_int_equal(recover(s.env, &got, NULL), TAMIZ_OK);
     assert_int_equal(got.next_file, 902);
-    version_unref(got.version);
+    manifest_state_free(&alloc_libc, &got);
     store_free(&s);
 }
 
@@ -343,7 +345,7 @@ static void count_pictures(struct store *s, int *before, int *after)
         assert_true(got.log_number == known || got.log_number == known + 1);
         *before += got.log_number == known;
         *after += got.log_number == known + 1;
-        version_unref(got.version);
+        manifest_state_free(&alloc_libc, &got);
         tamiz_env_sim_free(image);
     }
 }
@@ -449,9 +451,9 @@ static void check_acknowledged(const tamiz_env *env, const struct store *s)
         assert_int_equal(st, TAMIZ_OK);
         assert_true(got.log_number == s->tables || got.log_number == s->tables + 1);
         if (got.log_number == s->tables)
-            assert_true(versions_equal(got.version, s->state.version));
+            assert_true(versions_equal(got.trees[0].version, s->state.trees[0].version));
     }
-    version_unref(got.version);
+    manifest_state_free(&alloc_libc, &got);
 }
 
 static void R13_a_crash_at_any_call_keeps_what_was_acknowledged(void **state)
@@ -491,9 +493,9 @@ static void check_usable(const tamiz_env *env, bool made)
                                        .last_seq = got.last_seq = got.last_seq + 1};
     assert_status(&t.op, manifest_write(&t.op, &m, &edit, &got), TAMIZ_OK);
     manifest_close(&t.op, &m);
-    version_unref(got.version);
+    manifest_state_free(&alloc_libc, &got);
     assert_int_equal(recover(env, &got, NULL), TAMIZ_OK);
-    version_unref(got.version);
+    manifest_state_free(&alloc_libc, &got);
 }
 
 static void R13_a_crash_during_the_very_first_creation_is_no_store_and_can_be_repeated(void **state)
@@ -611,7 +613,7 @@ static void a_flip_of_any_byte_of_a_closed_manifest_is_reported_or_harmless(void
         } else {
             assert_int_equal(st, TAMIZ_CORRUPTION);
         }
-        version_unref(got.version);
+        manifest_state_free(&alloc_libc, &got);
         bytes.data[i] ^= (uint8_t)(1 << i % 8);
     }
     buf_free(&bytes);
@@ -634,7 +636,7 @@ static void a_manifest_cut_at_any_byte_is_the_store_after_some_edit(void **state
         assert_int_equal(st, TAMIZ_OK);
         assert_true(got.log_number == last || got.log_number == last + 1);
         last = got.log_number;
-        version_unref(got.version);
+        manifest_state_free(&alloc_libc, &got);
     }
     assert_int_equal(last, 5);
     buf_free(&bytes);
@@ -678,7 +680,7 @@ static tamiz_status recover_with(const struct manifest_edit *edit, const char *w
                                           .has_next_run = true,
                                           .next_file = 4,
                                           .next_run = 2,
-                                          .tables = {NULL, 0, m, 2}};
+                                          TABLES(NULL, 0, m, 2)};
     store_start(&s);
     struct op *op = &s.t.op;
     assert_status(op,
@@ -704,20 +706,36 @@ static void R22_edits_that_make_no_sense_together_name_manifest_and_offset(void 
     struct table_meta *fine = meta_make(6, 0, 5, "a", "b"), *other = meta_make(7, 0, 5, "a", "b");
     struct table_meta *pair[] = {fine, fine};
     other->keyspace = 3;
-    const struct manifest_keyspace named = {3, slice_of_text("words"), false};
+    const struct manifest_keyspace named[] = {{3, slice_of_text("words"), false},
+                                              {4, slice_of_text("words"), false}};
+    const struct manifest_keyspace backward[] = {{4, slice_of_text("a"), false},
+                                                 {3, slice_of_text("b"), false}};
+    const struct manifest_keyspace dropped[] = {{3, slice_of(NULL, 0), true},
+                                                {3, slice_of_text("words"), false}};
     const struct {
         struct manifest_edit edit;
         tamiz_status want;
         const char *words;
     } cases[] = {
-        {{.tables = {NULL, 0, &fine, 1}}, TAMIZ_OK, ""},
-        {{.tables = {NULL, 0, &again, 1}}, TAMIZ_CORRUPTION, "found table 2 there already"},
-        {{.tables = {NULL, 0, pair, 2}}, TAMIZ_CORRUPTION, "table 6 added once, found it twice"},
-        {{.tables = {unknown, 1, NULL, 0}}, TAMIZ_CORRUPTION, "found no table 3"},
-        {{.tables = {twice, 2, NULL, 0}}, TAMIZ_CORRUPTION, "table 1 removed once"},
-        {{.tables = {NULL, 0, &over, 1}}, TAMIZ_CORRUPTION, "the largest of table 1, found m"},
-        {{.tables = {NULL, 0, &other, 1}}, TAMIZ_NOT_SUPPORTED, "keyspace 3"},
-        {{.keyspaces = &named, .keyspace_count = 1}, TAMIZ_NOT_SUPPORTED, "keyspace 3"},
+        {{TABLES(NULL, 0, &fine, 1)}, TAMIZ_OK, ""},
+        {{TABLES(NULL, 0, &again, 1)}, TAMIZ_CORRUPTION, "found table 2 there already"},
+        {{TABLES(NULL, 0, pair, 2)}, TAMIZ_CORRUPTION, "table 6 added once, found it twice"},
+        {{TABLES(unknown, 1, NULL, 0)}, TAMIZ_CORRUPTION, "found no table 3"},
+        {{TABLES(twice, 2, NULL, 0)}, TAMIZ_CORRUPTION, "table 1 removed once"},
+        {{TABLES(NULL, 0, &over, 1)}, TAMIZ_CORRUPTION, "the largest of table 1, found m"},
+        {{.trees = &(const struct tree_edit){3, 0, {NULL, 0, &other, 1}}, .tree_count = 1},
+         TAMIZ_CORRUPTION,
+         "changes of a keyspace that is there, found none with the id 3"},
+        {{.trees = &(const struct tree_edit){3, 7, {NULL, 0, NULL, 0}}, .tree_count = 1},
+         TAMIZ_CORRUPTION,
+         "changes of a keyspace that is there, found none with the id 3"},
+        {{.keyspaces = named, .keyspace_count = 1}, TAMIZ_OK, ""},
+        {{.keyspaces = named, .keyspace_count = 2},
+         TAMIZ_CORRUPTION,
+         "found words made again, as 4"},
+        {{.keyspaces = backward, .keyspace_count = 2}, TAMIZ_CORRUPTION, "found 3 made after 4"},
+        {{.keyspaces = dropped, .keyspace_count = 1}, TAMIZ_CORRUPTION, "none with the id 3"},
+        {{.keyspaces = dropped, .keyspace_count = 2}, TAMIZ_OK, ""},
         {{.has_next_keyspace = true, .next_keyspace = 4}, TAMIZ_OK, ""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -774,7 +792,7 @@ static void R22_random_damage_with_repaired_checks_is_survived(void **state)
         }
         put_file(s.env, path, copy.data, copy.size);
         refused += recover(s.env, &got, NULL) < 0;
-        version_unref(got.version);
+        manifest_state_free(&alloc_libc, &got);
         buf_free(&copy);
     }
     assert_true(refused > 1000);
@@ -792,18 +810,20 @@ static void version_check_files_names_a_missing_or_short_table(void **state)
     store_edits(&s, 2);
     struct op *op = &s.t.op;
     for (uint32_t i = 0; i < 2; i++) {
-        const struct table_meta *t = s.state.version->tables[i];
-        assert_status(op, version_check_files(op, s.state.version, s.env, "d"), TAMIZ_CORRUPTION);
+        const struct table_meta *t = s.state.trees[0].version->tables[i];
+        assert_status(op, version_check_files(op, s.state.trees[0].version, s.env, "d"),
+                      TAMIZ_CORRUPTION);
         op_forgive(op);
         filename_format(FILE_TABLE, t->number, name);
         (void)snprintf(path, sizeof path, "d/%s", name);
         put_file(s.env, path, zeros, t->file_size - 1);
-        assert_status(op, version_check_files(op, s.state.version, s.env, "d"), TAMIZ_CORRUPTION);
+        assert_status(op, version_check_files(op, s.state.trees[0].version, s.env, "d"),
+                      TAMIZ_CORRUPTION);
         assert_non_null(strstr(op->text, name));
         op_forgive(op);
         put_file(s.env, path, zeros, t->file_size);
     }
-    assert_status(op, version_check_files(op, s.state.version, s.env, "d"), TAMIZ_OK);
+    assert_status(op, version_check_files(op, s.state.trees[0].version, s.env, "d"), TAMIZ_OK);
     store_free(&s);
 }
 
@@ -830,12 +850,12 @@ static void the_golden_manifest_is_written_and_read_the_same(void **state)
                                           .log_number = 2,
                                           .last_seq = 11,
                                           .next_run = 3,
-                                          .tables = {NULL, 0, m, 2}};
+                                          TABLES(NULL, 0, m, 2)};
     const struct manifest_edit edit = {.has_last_seq = true,
                                        .has_next_keyspace = true,
                                        .last_seq = 100000,
                                        .next_keyspace = 1,
-                                       .tables = {removed, 1, m + 2, 1}};
+                                       TABLES(removed, 1, m + 2, 1)};
     store_start(&s);
     struct op *op = &s.t.op;
     assert_status(op,
@@ -859,11 +879,12 @@ static void the_golden_manifest_is_written_and_read_the_same(void **state)
     put_file(s.env, "d/MANIFEST-000003", golden.data, golden.size);
     put_text(s.env, "d/CURRENT", "MANIFEST-000003\n");
     assert_int_equal(recover(s.env, &got, NULL), TAMIZ_OK);
-    assert_true(got.version->table_count == 2 && metas_equal(got.version->tables[0], m[1]) &&
-                metas_equal(got.version->tables[1], m[2]));
+    assert_true(got.trees[0].version->table_count == 2 &&
+                metas_equal(got.trees[0].version->tables[0], m[1]) &&
+                metas_equal(got.trees[0].version->tables[1], m[2]));
     assert_true(got.next_file == 301 && got.log_number == 2 && got.last_seq == 100000 &&
                 got.next_run == 4 && got.next_keyspace == 1 && got.manifest_number == 3);
-    version_unref(got.version);
+    manifest_state_free(&alloc_libc, &got);
     buf_free(&golden);
     buf_free(&bytes);
     metas_free(m, 3);

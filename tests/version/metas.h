@@ -59,4 +59,7 @@ static inline bool versions_equal(const struct version *a, const struct version 
     return same;
 }
 
+/* An edit's tables, all of the default keyspace: removed, their count, added, their count. */
+#define TABLES(...) .trees = &(const struct tree_edit){.tables = {__VA_ARGS__}}, .tree_count = 1
+
 #endif

@@ -86,9 +86,10 @@ done:
 }
 
 static struct manifest_state state_of(struct table_meta *const *metas, size_t count,
-                                      struct version *version)
+                                      struct manifest_tree *tree)
 {
-    struct manifest_state state = {.log_number = 1, .next_keyspace = 1, .version = version};
+    struct manifest_state state = {
+        .log_number = 1, .next_keyspace = 1, .trees = tree, .tree_count = 1};
     for (size_t i = 0; i < count; i++) {
         state.next_file = metas[i]->number > state.next_file ? metas[i]->number : state.next_file;
         state.last_seq = metas[i]->seq_max > state.last_seq ? metas[i]->seq_max : state.last_seq;
@@ -104,18 +105,17 @@ static tamiz_status manifest_make(struct adoption *a)
     const size_t count = a->metas.size / sizeof *metas;
     const struct version_edit edit = {.added = metas, .added_count = count};
     const struct manifest_edit nothing = {0};
-    struct version *version = NULL;
+    struct manifest_tree tree = {.version = NULL};
     struct manifest m = {0};
     tamiz_status st;
-    TRY(version_apply(op, op->alloc, NULL, &edit, &version));
-    struct manifest_state state = state_of(metas, count, version);
+    TRY(version_apply(op, op->alloc, NULL, &edit, &tree.version));
+    struct manifest_state state = state_of(metas, count, &tree);
     TRY(manifest_init(op, a->env, op->alloc, PAGE_DIRECTORY, &m));
     TRY(manifest_write(op, &m, &nothing, &state));
 done:
     if (m.directory)
         manifest_close(op, &m);
-    if (version)
-        version_unref(version);
+    version_unref(tree.version);
     return st;
 }
 
