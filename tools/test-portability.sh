@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Filters, formats and golden files on other machines: big-endian s390x and 32-bit ARM under qemu-user, and here with char signed
-# and unsigned. What a golden file holds was written by a little-endian 64-bit machine; the same bytes must come out everywhere.
+# Filters, formats and golden files on other machines: big-endian s390x, 32-bit ARM and 64-bit ARM (NEON) under qemu-user, and here
+# with char signed and unsigned. What a golden file holds was written by a little-endian 64-bit machine; the same bytes must come out everywhere.
 #
-#     sh tools/test-portability.sh [signed] [unsigned] [s390x] [armhf]      all of them
+#     sh tools/test-portability.sh [signed] [unsigned] [s390x] [armhf] [arm64]      all of them
 #
 # Needs, for the foreign ones, the cross compiler and qemu-user; the libraries are fetched as packages of that machine and unpacked
 # below build/portability, nothing of them is installed. What is not there is left out, and said.
@@ -75,14 +75,15 @@ TOOLCHAIN
     unset PKG_CONFIG_LIBDIR PKG_CONFIG_SYSROOT_DIR
 }
 
-[ $# -gt 0 ] || set -- signed unsigned s390x armhf
+[ $# -gt 0 ] || set -- signed unsigned s390x armhf arm64
 for machine; do
     case $machine in
         signed) build_and_test signed "-DCMAKE_C_FLAGS_DEBUG=-O1 -fsigned-char" ;;
         unsigned) build_and_test unsigned "-DCMAKE_C_FLAGS_DEBUG=-O1 -funsigned-char" ;;
         s390x) foreign s390x s390x-linux-gnu qemu-s390x ;;
         armhf) foreign armhf arm-linux-gnueabihf qemu-arm ;;
-        *) echo "usage: sh tools/test-portability.sh [signed] [unsigned] [s390x] [armhf]" >&2; exit 2 ;;
+        arm64) foreign arm64 aarch64-linux-gnu qemu-aarch64 ;;
+        *) echo "usage: sh tools/test-portability.sh [signed] [unsigned] [s390x] [armhf] [arm64]" >&2; exit 2 ;;
     esac
 done
 exit $failed

@@ -97,6 +97,11 @@ typedef struct tamiz_env_ops {
     /* Optional: the store is at a named point of its work, in the calling thread, with no lock
      * held: for simulations that interleave callers. The names are in tamiz/env_sim.h. */
     void (*point)(void *ctx, const char *name);
+    /* Optional: as read_many, and done(done_ctx, i) tells of requests[i] as soon as its result
+     * stands: once each, in any order, in the calling thread. NULL: read_many (an
+     * env that stands in front of another and has its own read_many needs its own of this too). */
+    void (*read_each)(void *ctx, tamiz_read_request *requests, size_t n,
+                      void (*done)(void *done_ctx, size_t i), void *done_ctx);
 } tamiz_env_ops;
 
 typedef struct tamiz_env {

@@ -19,6 +19,9 @@ extern "C" {
 /* The key hash: 64 bits, XXH3 with tamiz's seed; part of the format. Any bytes, size 0 included.
  * Any thread. */
 TAMIZ_API uint64_t tamiz_hash(const void *key, size_t size);
+/* The same of `n` keys of `size` bytes each, side by side, into hashes[0..n): for arrays of numbers
+ * or identifiers, faster than a call for each, and most so for 8 and 16 bytes. */
+TAMIZ_API void tamiz_hash_many(const void *keys, size_t size, size_t n, uint64_t *hashes);
 
 typedef struct tamiz_filter_family tamiz_filter_family;
 

@@ -13,6 +13,8 @@
 #define KEY_HASH_SEED UINT64_C(0x74616d697a) /* "tamiz" */
 
 uint64_t hash_key(struct slice key);
+/* hash_key of `n` keys of `size` bytes each, side by side. */
+void hash_keys(const uint8_t *keys, size_t size, size_t n, uint64_t *hashes);
 
 /* The tag of a key in its data block: bits that no filter family uses to place a key would be best;
  * the lowest byte of a remix keeps the two independent. */

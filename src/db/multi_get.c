@@ -268,29 +268,28 @@ static bool advance(struct multi *m, uint32_t i, uint32_t *waits)
     return true;
 }
 
-static void read_together(struct multi *m, uint32_t waits)
+/* The i-th read is there; others may be under way yet. */
+static void read_ended(void *ctx, size_t i)
 {
-    file_read_many(m->op, IO_DATA, m->requests, waits);
-    for (uint32_t i = 0; i < waits; i++) {
-        struct pending *p = &m->keys[m->waiting[i]];
-        struct cached_block *pinned = NULL;
-        uint64_t stamp = 0;
-        struct slice value = {0};
-        tell_subject(m, p);
-        m->waits[i].request.status = m->requests[i].status;
-        const tamiz_status st = table_get_end(m->op, &m->waits[i], &stamp, &value, &pinned);
-        p->followed.device_reads[m->pairs[p->next].level]++;
-        if (st == TAMIZ_NOT_FOUND) {
-            p->next++;
-            p->waits = false; /* on to its next table, in the next round */
-        } else {
-            if (p->is_followed && st == TAMIZ_OK)
-                follow(m, p, m->pairs[p->next].table);
-            answer(m, p, st, stamp, value);
-            p->next = p->end = 0; /* answered: removed below */
-        }
-        cached_block_unpin(pinned);
+    struct multi *m = ctx;
+    struct pending *p = &m->keys[m->waiting[i]];
+    struct cached_block *pinned = NULL;
+    uint64_t stamp = 0;
+    struct slice value = {0};
+    tell_subject(m, p);
+    m->waits[i].request.status = m->requests[i].status;
+    const tamiz_status st = table_get_end(m->op, &m->waits[i], &stamp, &value, &pinned);
+    p->followed.device_reads[m->pairs[p->next].level]++;
+    if (st == TAMIZ_NOT_FOUND) {
+        p->next++;
+        p->waits = false; /* on to its next table, in the next round */
+    } else {
+        if (p->is_followed && st == TAMIZ_OK)
+            follow(m, p, m->pairs[p->next].table);
+        answer(m, p, st, stamp, value);
+        p->next = p->end = 0; /* answered: removed below */
     }
+    cached_block_unpin(pinned);
 }
 
 /* What the next round will look at is fetched first: a step for all keys, then the next. */
@@ -322,7 +321,7 @@ static void run_rounds(struct multi *m)
             else
                 i++;
         if (waits)
-            read_together(m, waits);
+            file_read_each(m->op, IO_DATA, m->requests, waits, read_ended, m);
         for (uint32_t i = 0; i < m->count;)
             if (m->keys[i].waits)
                 settle(m, i);

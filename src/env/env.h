@@ -61,6 +61,10 @@ struct file_request {
  * file_read. */
 void file_read_many(struct op *op, enum io_purpose purpose, struct file_request *requests,
                     size_t n);
+/* The same, and done(done_ctx, i) tells of requests[i] as soon as its bytes and status are there,
+ * while others may still be under way: once each, in any order, in the calling thread. */
+void file_read_each(struct op *op, enum io_purpose purpose, struct file_request *requests, size_t n,
+                    void (*done)(void *done_ctx, size_t i), void *done_ctx);
 
 /* Written at `offset`, whole or an error, after which the bytes there are unknown. Also on direct
  * files any alignment is not offered: writers use buffered files. */

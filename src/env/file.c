@@ -202,20 +202,35 @@ tamiz_status file_read(struct op *op, struct file *file, enum io_purpose purpose
 
 enum { MANY = 64 }; /* requests handed on together: bounds the stack */
 
-/* An op for one request: same counters, a record of its own that nobody keeps. */
-static tamiz_status read_alone(const struct op *op, enum io_purpose purpose,
-                               const struct file_request *r)
+/* Some requests of one asker, on their way. */
+struct reads {
+    struct op *op;
+    enum io_purpose purpose;
+    struct file_request *requests;
+    size_t n;
+    size_t first; /* the number of requests[0] for who is told */
+    void (*done)(void *ctx, size_t i);
+    void *done_ctx;
+    struct span spans[MANY];
+    tamiz_read_request asked[MANY];
+};
+
+static void tell(const struct reads *r, size_t i)
 {
-    struct op own;
-    op_init(&own, op->alloc, op->count);
-    return file_read(&own, r->file, purpose, r->offset, r->buffer, r->size);
+    if (r->done)
+        r->done(r->done_ctx, r->first + i);
 }
 
-static void read_each(struct op *op, enum io_purpose purpose, struct file_request *requests,
-                      size_t n)
+/* With an op for one request: same counters, a record of its own that nobody keeps. */
+static void read_alone(const struct reads *r)
 {
-    for (size_t i = 0; i < n; i++)
-        requests[i].status = read_alone(op, purpose, &requests[i]);
+    for (size_t i = 0; i < r->n; i++) {
+        struct file_request *q = &r->requests[i];
+        struct op own;
+        op_init(&own, r->op->alloc, r->op->count);
+        q->status = file_read(&own, q->file, r->purpose, q->offset, q->buffer, q->size);
+        tell(r, i);
+    }
 }
 
 static tamiz_status request_status(struct op *op, const struct file_request *r,
@@ -229,72 +244,88 @@ static tamiz_status request_status(struct op *op, const struct file_request *r,
     return got == r->size ? TAMIZ_OK : fail_short(&own, r->file, r->offset, r->size, got);
 }
 
+static void arrived(void *ctx, size_t i)
+{
+    const struct reads *r = ctx;
+    count_read(r->op, r->purpose, &r->spans[i]);
+    r->requests[i].status = request_status(r->op, &r->requests[i], &r->spans[i], &r->asked[i]);
+    tell(r, i);
+}
+
 /* What each request asks the device for, and the bytes that need a buffer of ours. false: an offset
  * that no file has. */
-static bool plan_spans(const struct file_request *requests, size_t n, struct span *spans,
-                       size_t *bounce_size)
+static bool plan_spans(struct reads *r, size_t *bounce_size)
 {
     *bounce_size = 0;
-    for (size_t i = 0; i < n; i++) {
-        const struct file_request *r = &requests[i];
-        if (!span_of(r->file, r->offset, r->buffer, r->size, &spans[i]))
+    for (size_t i = 0; i < r->n; i++) {
+        const struct file_request *q = &r->requests[i];
+        struct span *span = &r->spans[i];
+        if (!span_of(q->file, q->offset, q->buffer, q->size, span))
             return false;
-        if (spans[i].bounced && __builtin_add_overflow(*bounce_size, spans[i].size, bounce_size))
+        if (span->bounced && __builtin_add_overflow(*bounce_size, span->size, bounce_size))
             return false;
     }
     return true;
 }
 
 /* The answers are failures until the env gives others. */
-static void ask(const struct file_request *requests, size_t n, const struct span *spans,
-                uint8_t *bounces, tamiz_read_request *asked)
+static void ask(struct reads *r, uint8_t *bounces)
 {
-    for (size_t i = 0; i < n; i++) {
-        const struct file_request *r = &requests[i];
-        asked[i] =
-            (tamiz_read_request){r->file->handle, spans[i].offset, r->buffer, spans[i].size, -EIO};
-        if (spans[i].bounced) {
-            asked[i].buffer = bounces;
-            bounces += spans[i].size;
+    for (size_t i = 0; i < r->n; i++) {
+        const struct file_request *q = &r->requests[i];
+        const struct span *span = &r->spans[i];
+        r->asked[i] =
+            (tamiz_read_request){q->file->handle, span->offset, q->buffer, span->size, -EIO};
+        if (span->bounced) {
+            r->asked[i].buffer = bounces;
+            bounces += span->size;
         }
     }
-    const tamiz_env *env = requests[0].file->env;
-    env->ops->read_many(env->ctx, asked, n);
+    const tamiz_env *env = r->requests[0].file->env;
+    if (ENV_HAS(env, read_each)) {
+        env->ops->read_each(env->ctx, r->asked, r->n, arrived, r);
+        return;
+    }
+    env->ops->read_many(env->ctx, r->asked, r->n);
+    for (size_t i = 0; i < r->n; i++)
+        arrived(r, i);
 }
 
-/* At most MANY, all of one env. false: not done, no memory for the bounces or a nonsensical offset.
- */
-static bool read_together(struct op *op, enum io_purpose purpose, struct file_request *requests,
-                          size_t n)
+/* false: not done, no memory for the bounces or a nonsensical offset. */
+static bool read_together(struct reads *r)
 {
-    struct span spans[MANY];
-    tamiz_read_request asked[MANY];
     size_t bounce_size;
-    if (!plan_spans(requests, n, spans, &bounce_size))
+    if (!plan_spans(r, &bounce_size))
         return false;
-    uint8_t *bounces = bounce_size ? mem_new_aligned(op->alloc, bounce_size, DIRECT_ALIGN) : NULL;
+    const struct alloc *alloc = r->op->alloc;
+    uint8_t *bounces = bounce_size ? mem_new_aligned(alloc, bounce_size, DIRECT_ALIGN) : NULL;
     if (bounce_size && !bounces)
         return false;
-    ask(requests, n, spans, bounces, asked);
-    for (size_t i = 0; i < n; i++) {
-        count_read(op, purpose, &spans[i]);
-        requests[i].status = request_status(op, &requests[i], &spans[i], &asked[i]);
-    }
+    ask(r, bounces);
     if (bounces)
-        mem_free_aligned(op->alloc, bounces, bounce_size, DIRECT_ALIGN);
+        mem_free_aligned(alloc, bounces, bounce_size, DIRECT_ALIGN);
     return true;
+}
+
+void file_read_each(struct op *op, enum io_purpose purpose, struct file_request *requests, size_t n,
+                    void (*done)(void *done_ctx, size_t i), void *done_ctx)
+{
+    struct reads r; /* large: what is asked is filled in as far as it is used */
+    r.op = op;
+    r.purpose = purpose;
+    r.done = done;
+    r.done_ctx = done_ctx;
+    for (r.first = 0; r.first < n; r.first += r.n) {
+        r.requests = requests + r.first;
+        r.n = n - r.first < MANY ? n - r.first : MANY;
+        if (r.n == 1 || !ENV_HAS(r.requests[0].file->env, read_many) || !read_together(&r))
+            read_alone(&r);
+    }
 }
 
 void file_read_many(struct op *op, enum io_purpose purpose, struct file_request *requests, size_t n)
 {
-    for (size_t at = 0; at < n;) {
-        const size_t part = n - at < MANY ? n - at : MANY;
-        struct file_request *first = requests + at;
-        if (part == 1 || !ENV_HAS(first->file->env, read_many) ||
-            !read_together(op, purpose, first, part))
-            read_each(op, purpose, first, part);
-        at += part;
-    }
+    file_read_each(op, purpose, requests, n, NULL, NULL);
 }
 
 /* ---- writing ---- */

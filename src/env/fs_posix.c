@@ -534,6 +534,7 @@ static const tamiz_env_ops posix_ops = {
     .boot_id = posix_boot_id,
     .read_many = posix_read_many,
     .read_many_name = posix_read_many_name,
+    .read_each = posix_read_each,
     .absolute_path = posix_absolute_path,
     .open_files_limit = posix_open_files_limit,
 };

@@ -35,6 +35,8 @@ int64_t posix_read(void *ctx, void *file, uint64_t offset, void *buffer, size_t 
 /* tamiz_env_ops.read_many: io_uring where the library was built with it and the kernel allows it,
  * else pread. */
 void posix_read_many(void *ctx, tamiz_read_request *requests, size_t n);
+void posix_read_each(void *ctx, tamiz_read_request *requests, size_t n,
+                     void (*done)(void *done_ctx, size_t i), void *done_ctx);
 const char *posix_read_many_name(void *ctx);
 
 #endif

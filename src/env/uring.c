@@ -26,7 +26,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-enum { RINGS = 4, RING_ENTRIES = 64, READ_MOST = 1 << 30 };
+enum { RINGS = 4, RING_ENTRIES = 64, WAKE_FOR = 4, READ_MOST = 1 << 30 };
 
 struct ring {
     _Atomic int claimed_by; /* process, or 0 */
@@ -77,48 +77,6 @@ static void ring_unmake(struct ring *ring)
     ring->made_by = 0;
 }
 
-/* Takes `n` answers, waiting for them. */
-static int ring_reap(struct ring *ring, tamiz_read_request *requests, size_t n)
-{
-    while (n) {
-        struct io_uring_cqe *cqe;
-        const int error = io_uring_wait_cqe(&ring->uring, &cqe);
-        if (error == -EINTR || error == -EAGAIN)
-            continue;
-        if (error)
-            return error;
-        requests[io_uring_cqe_get_data64(cqe)].result = cqe->res;
-        io_uring_cqe_seen(&ring->uring, cqe);
-        n--;
-    }
-    return 0;
-}
-
-/* At most RING_ENTRIES. Requests that got no answer keep the negative result they came with. */
-static int ring_read(struct ring *ring, tamiz_read_request *requests, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        struct io_uring_sqe *sqe = io_uring_get_sqe(&ring->uring);
-        if (!sqe)
-            return -EBUSY;
-        const tamiz_read_request *r = &requests[i];
-        const unsigned size = r->size < READ_MOST ? (unsigned)r->size : READ_MOST;
-        io_uring_prep_read(sqe, posix_fd(r->file), r->buffer, size, r->offset);
-        io_uring_sqe_set_data64(sqe, i);
-    }
-    size_t submitted = 0;
-    int error = 0;
-    while (submitted < n && !error) {
-        const int taken = io_uring_submit_and_wait(&ring->uring, (unsigned)(n - submitted));
-        if (taken > 0)
-            submitted += (size_t)taken;
-        else if (taken != -EINTR)
-            error = taken ? taken : -EIO;
-    }
-    const int reaped = ring_reap(ring, requests, submitted); /* the kernel has these buffers */
-    return error ? error : reaped;
-}
-
 /* Continues what came short and repeats what failed. */
 static void finish_with_pread(tamiz_read_request *r)
 {
@@ -130,26 +88,108 @@ static void finish_with_pread(tamiz_read_request *r)
     r->result = more < 0 ? more : (int64_t)done + more;
 }
 
-static void read_batch(tamiz_read_request *requests, size_t n)
+/* One batch under way: at most RING_ENTRIES requests, and who is told of each. */
+struct batch {
+    tamiz_read_request *requests;
+    size_t n;
+    size_t first; /* the number of requests[0] for who is told */
+    void (*done)(void *ctx, size_t i);
+    void *done_ctx;
+    bool ended[RING_ENTRIES];
+};
+
+static void request_end(struct batch *b, size_t i)
+{
+    b->ended[i] = true;
+    finish_with_pread(&b->requests[i]);
+    b->done(b->done_ctx, b->first + i);
+}
+
+/* Takes `n` answers. Waits for a few at a time, so that the caller works on those while the device
+ * is at the others, and is not woken for each. */
+static int ring_reap(struct ring *ring, struct batch *b, size_t n)
+{
+    while (n) {
+        struct io_uring_cqe *cqe;
+        const size_t few = io_uring_cq_ready(&ring->uring) ? 1 : n < WAKE_FOR ? n : WAKE_FOR;
+        const int error = io_uring_wait_cqe_nr(&ring->uring, &cqe, (unsigned)few);
+        if (error == -EINTR || error == -EAGAIN)
+            continue;
+        if (error)
+            return error;
+        const size_t i = io_uring_cqe_get_data64(cqe);
+        b->requests[i].result = cqe->res;
+        io_uring_cqe_seen(&ring->uring, cqe);
+        request_end(b, i);
+        n--;
+    }
+    return 0;
+}
+
+/* Requests that got no answer keep the negative result they came with. */
+static int ring_read(struct ring *ring, struct batch *b)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        struct io_uring_sqe *sqe = io_uring_get_sqe(&ring->uring);
+        if (!sqe)
+            return -EBUSY;
+        const tamiz_read_request *r = &b->requests[i];
+        const unsigned size = r->size < READ_MOST ? (unsigned)r->size : READ_MOST;
+        io_uring_prep_read(sqe, posix_fd(r->file), r->buffer, size, r->offset);
+        io_uring_sqe_set_data64(sqe, i);
+    }
+    size_t submitted = 0;
+    int error = 0;
+    while (submitted < b->n && !error) {
+        const int taken = io_uring_submit(&ring->uring);
+        if (taken > 0)
+            submitted += (size_t)taken;
+        else if (taken != -EINTR)
+            error = taken ? taken : -EIO;
+    }
+    const int reaped = ring_reap(ring, b, submitted); /* the kernel has these buffers */
+    return error ? error : reaped;
+}
+
+static void read_batch(struct batch *b)
 {
     const int self = (int)getpid();
-    struct ring *ring = n > 1 ? ring_claim(self) : NULL;
-    for (size_t i = 0; i < n; i++)
-        requests[i].result = -EIO;
+    struct ring *ring = b->n > 1 ? ring_claim(self) : NULL;
+    for (size_t i = 0; i < b->n; i++)
+        b->requests[i].result = -EIO;
     if (ring) {
-        if (ring_make(ring, self) == 0 && ring_read(ring, requests, n) != 0)
+        if (ring_make(ring, self) == 0 && ring_read(ring, b) != 0)
             ring_unmake(ring); /* what it holds unsent must not be sent with a later batch */
         ring_release(ring);
     }
-    for (size_t i = 0; i < n; i++)
-        finish_with_pread(&requests[i]);
+    for (size_t i = 0; i < b->n; i++)
+        if (!b->ended[i])
+            request_end(b, i);
+}
+
+void posix_read_each(void *ctx, tamiz_read_request *requests, size_t n,
+                     void (*done)(void *done_ctx, size_t i), void *done_ctx)
+{
+    (void)ctx;
+    for (size_t at = 0; at < n; at += RING_ENTRIES) {
+        struct batch b = {.requests = requests + at,
+                          .n = n - at < RING_ENTRIES ? n - at : RING_ENTRIES,
+                          .first = at,
+                          .done = done,
+                          .done_ctx = done_ctx};
+        read_batch(&b);
+    }
+}
+
+static void nobody(void *ctx, size_t i)
+{
+    (void)ctx;
+    (void)i;
 }
 
 void posix_read_many(void *ctx, tamiz_read_request *requests, size_t n)
 {
-    (void)ctx;
-    for (size_t at = 0; at < n; at += RING_ENTRIES)
-        read_batch(requests + at, n - at < RING_ENTRIES ? n - at : RING_ENTRIES);
+    posix_read_each(ctx, requests, n, nobody, NULL);
 }
 
 const char *posix_read_many_name(void *ctx)
@@ -178,6 +218,15 @@ void posix_read_many(void *ctx, tamiz_read_request *requests, size_t n)
     for (size_t i = 0; i < n; i++)
         requests[i].result = posix_read(ctx, requests[i].file, requests[i].offset,
                                         requests[i].buffer, requests[i].size);
+}
+
+void posix_read_each(void *ctx, tamiz_read_request *requests, size_t n,
+                     void (*done)(void *done_ctx, size_t i), void *done_ctx)
+{
+    for (size_t i = 0; i < n; i++) {
+        posix_read_many(ctx, &requests[i], 1);
+        done(done_ctx, i);
+    }
 }
 
 const char *posix_read_many_name(void *ctx)

@@ -2,6 +2,9 @@
 #include "filter/banding.h"
 
 #include <math.h>
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#endif
 
 void band_columns_for_bits(double bits, struct band_shape *shape)
 {
@@ -35,7 +38,7 @@ void band_columns_for_rate(double fpr, struct band_shape *shape)
 bool band_shape_is_proper(const struct band_shape *shape)
 {
     return shape->blocks >= 1 && shape->blocks < UINT32_MAX && shape->cut <= shape->blocks &&
-           shape->columns >= 1 && shape->columns <= COLUMNS_MAX;
+           shape->columns >= 1 && shape->columns + (shape->cut < shape->blocks) <= COLUMNS_MAX;
 }
 
 bool banding_new(const struct alloc *alloc, uint64_t slots, struct banding *banding)
@@ -81,7 +84,7 @@ static inline __attribute__((always_inline)) void solve(const struct banding *ba
                                                         uint64_t first, uint64_t blocks,
                                                         uint8_t *payload)
 {
-    uint64_t low[COLUMNS_MAX + 1] = {0}, high[COLUMNS_MAX + 1] = {0};
+    uint64_t low[COLUMNS_MAX] = {0}, high[COLUMNS_MAX] = {0};
     const unsigned columns = shape->columns + (shape->cut < shape->blocks);
     for (uint64_t block = blocks; block-- > 0;) {
         for (uint64_t slot = (block + 1) * BLOCK_SLOTS; slot-- > block * BLOCK_SLOTS;) {
@@ -106,12 +109,75 @@ __attribute__((target("popcnt"))) static void solve_popcnt(const struct banding 
 {
     solve(banding, shape, first, blocks, payload);
 }
+
+#define AVX512 __attribute__((target("avx512f,avx512vpopcntdq")))
+
+enum { LANES = 8, GROUPS_MAX = COLUMNS_MAX / LANES };
+
+/* Eight columns side by side. */
+struct eight {
+    __m512i low, high, numbers;
+};
+
+AVX512 static inline struct eight solve_eight(struct eight e, const struct band_row *row,
+                                              uint32_t fingerprint)
+{
+    const __m512i next_low = _mm512_slli_epi64(e.low, 1);
+    const __m512i next_high =
+        _mm512_or_si512(_mm512_slli_epi64(e.high, 1), _mm512_srli_epi64(e.low, 63));
+    const __m512i sum =
+        _mm512_xor_si512(_mm512_and_si512(next_low, _mm512_set1_epi64((int64_t)row->low)),
+                         _mm512_and_si512(next_high, _mm512_set1_epi64((int64_t)row->high)));
+    const __m512i wanted = _mm512_srlv_epi64(_mm512_set1_epi64((int64_t)fingerprint), e.numbers);
+    const __m512i bit = _mm512_and_si512(_mm512_xor_si512(_mm512_popcnt_epi64(sum), wanted),
+                                         _mm512_set1_epi64((int64_t)(row->low & 1)));
+    return (struct eight){_mm512_or_si512(next_low, bit), next_high, e.numbers};
+}
+
+AVX512 static void store_eight(const struct eight *e, unsigned columns, uint8_t *to)
+{
+    uint64_t low[LANES], high[LANES];
+    _mm512_storeu_si512(low, e->low);
+    _mm512_storeu_si512(high, e->high);
+    for (unsigned i = 0; i < columns; i++) {
+        store_u64(to + (size_t)i * COLUMN_BYTES, low[i]);
+        store_u64(to + (size_t)i * COLUMN_BYTES + 8, high[i]);
+    }
+}
+
+AVX512 static void solve_avx512(const struct banding *banding, const struct band_shape *shape,
+                                uint64_t first, uint64_t blocks, uint8_t *payload)
+{
+    struct eight groups[GROUPS_MAX];
+    const unsigned columns = shape->columns + (shape->cut < shape->blocks);
+    const unsigned n = (columns + LANES - 1) / LANES;
+    for (unsigned g = 0; g < n; g++)
+        groups[g] = (struct eight){_mm512_setzero_si512(), _mm512_setzero_si512(),
+                                   _mm512_add_epi64(_mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7),
+                                                    _mm512_set1_epi64(g * LANES))};
+    for (uint64_t block = blocks; block-- > 0;) {
+        const unsigned here = band_block_columns(shape, first + block);
+        uint8_t *to = payload + band_block_at(shape, first + block);
+        for (unsigned g = 0; g < n; g++) {
+            struct eight e = groups[g];
+            for (uint64_t slot = (block + 1) * BLOCK_SLOTS; slot-- > block * BLOCK_SLOTS;)
+                e = solve_eight(e, &banding->rows[slot], banding->fingerprints[slot]);
+            groups[g] = e;
+            const unsigned left = here > g * LANES ? here - g * LANES : 0;
+            store_eight(&e, left < LANES ? left : LANES, to + (size_t)g * LANES * COLUMN_BYTES);
+        }
+    }
+}
 #endif
 
 void banding_solve(const struct banding *banding, const struct band_shape *shape, uint64_t first,
                    uint64_t blocks, uint8_t *payload)
 {
 #if defined(__x86_64__) && defined(__GNUC__)
+    if (filter_has_avx512_popcount()) {
+        solve_avx512(banding, shape, first, blocks, payload);
+        return;
+    }
     if (__builtin_cpu_supports("popcnt")) {
         solve_popcnt(banding, shape, first, blocks, payload);
         return;

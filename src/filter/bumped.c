@@ -213,22 +213,67 @@ static tamiz_status bumped_open(struct op *op, struct filter_view *view)
     return TAMIZ_OK;
 }
 
+typedef bool band_ask(const struct band_shape *shape, const uint8_t *payload, struct band_key key);
+
+/* With one way of asking a band or another. */
+static inline __attribute__((always_inline)) bool ask(band_ask *holds, const struct bumped_shape *s,
+                                                      const struct filter_view *view,
+                                                      uint64_t mixed, struct band_key key)
+{
+    if (__builtin_expect(key.start % BUCKET < threshold_of(s, view->payload, key.start / BUCKET),
+                         0))
+        return holds(&s->second, view->payload + band_bytes(&s->first), second_key(s, mixed));
+    return holds(&s->first, view->payload, key);
+}
+
 static bool bumped_may_contain(const struct filter_view *view, uint64_t hash)
 {
     const struct bumped_shape s = shape_of(view->parameters);
     const uint64_t mixed = filter_mix(hash, view->seed);
-    const struct band_key key = band_key_of(mixed, mul_high(mixed, s.starts));
-    if (__builtin_expect(key.start % BUCKET < threshold_of(&s, view->payload, key.start / BUCKET),
-                         0))
-        return band_holds(&s.second, view->payload + band_bytes(&s.first), second_key(&s, mixed));
-    return band_holds(&s.first, view->payload, key);
+    return ask(band_holds, &s, view, mixed, band_key_of(mixed, mul_high(mixed, s.starts)));
 }
+
+static inline void touch(const struct bumped_shape *s, const struct filter_view *view,
+                         uint64_t start)
+{
+    band_touch(&s->first, view->payload, start);
+    filter_touch(view->payload + s->buckets_at + start / BUCKET / 4);
+}
+
+#if defined(BAND_AVX512)
+BAND_AVX512 static bool may_contain_avx512(const struct filter_view *view, uint64_t hash)
+{
+    const struct bumped_shape s = shape_of(view->parameters);
+    const uint64_t mixed = filter_mix(hash, view->seed);
+    return ask(band_holds_avx512, &s, view, mixed, band_key_of(mixed, mul_high(mixed, s.starts)));
+}
+
+/* The equations are made once, when their lines are named. */
+BAND_AVX512 static void many_avx512(const struct filter_view *view, const uint64_t *hashes,
+                                    size_t n, bool *maybe)
+{
+    enum { BATCH = 32 };
+    const struct bumped_shape s = shape_of(view->parameters);
+    struct band_key keys[BATCH];
+    uint64_t mixed[BATCH];
+    for (size_t done = 0; done < n; done += BATCH) {
+        const size_t count = n - done < BATCH ? n - done : BATCH;
+        for (size_t i = 0; i < count; i++) {
+            mixed[i] = filter_mix(hashes[done + i], view->seed);
+            keys[i] = band_key_of(mixed[i], mul_high(mixed[i], s.starts));
+            touch(&s, view, keys[i].start);
+        }
+        for (size_t i = 0; i < count; i++)
+            maybe[done + i] = ask(band_holds_avx512, &s, view, mixed[i], keys[i]);
+    }
+}
+#endif
 
 static void bumped_story(const struct filter_view *view, uint64_t hash, struct buf *out)
 {
     const struct bumped_shape s = shape_of(view->parameters);
     const uint64_t mixed = filter_mix(hash, view->seed);
-    const struct band_key key = band_key_of(mixed, s.starts);
+    const struct band_key key = band_key_of(mixed, mul_high(mixed, s.starts));
     const bool bumped = key.start % BUCKET < threshold_of(&s, view->payload, key.start / BUCKET);
     buf_text(out, bumped ? "bumped to the second ribbon: " : "");
     band_story(bumped ? &s.second : &s.first, bumped ? second_key(&s, mixed) : key,
@@ -238,9 +283,7 @@ static void bumped_story(const struct filter_view *view, uint64_t hash, struct b
 static void bumped_prefetch(const struct filter_view *view, uint64_t hash)
 {
     const struct bumped_shape s = shape_of(view->parameters);
-    const uint64_t start = mul_high(filter_mix(hash, view->seed), s.starts);
-    band_touch(&s.first, view->payload, start);
-    filter_touch(view->payload + s.buckets_at + start / BUCKET / 4);
+    touch(&s, view, mul_high(filter_mix(hash, view->seed), s.starts));
 }
 
 /* By start: those that are bumped have the second's rate, the others that of their block. */
@@ -268,17 +311,24 @@ static void bumped_describe(const struct filter_view *view, tamiz_filter_info *i
     info->fill = (double)view->keys / (double)((s.first.blocks + s.second.blocks) * BLOCK_SLOTS);
 }
 
+#define BUMPED_FACES                                                                               \
+    .name = "bumped", .id = 11, .version = 1, .attempts = ATTEMPTS, .plan = bumped_plan,           \
+    .build = bumped_build, .open = bumped_open, .prefetch = bumped_prefetch,                       \
+    .story = bumped_story, .rate = bumped_rate, .describe = bumped_describe
+
+#if defined(BAND_AVX512)
+static const struct filter_family bumped_avx512 = {
+    BUMPED_FACES,
+    .may_contain = may_contain_avx512,
+    .may_contain_many = many_avx512,
+    .usable = filter_has_avx512_popcount,
+};
+#endif
+
 const struct filter_family filter_bumped = {
-    .name = "bumped",
-    .id = 11,
-    .version = 1,
-    .attempts = ATTEMPTS,
-    .plan = bumped_plan,
-    .build = bumped_build,
-    .open = bumped_open,
+    BUMPED_FACES,
     .may_contain = bumped_may_contain,
-    .prefetch = bumped_prefetch,
-    .story = bumped_story,
-    .rate = bumped_rate,
-    .describe = bumped_describe,
+#if defined(BAND_AVX512)
+    .better = &bumped_avx512,
+#endif
 };

@@ -61,7 +61,16 @@ static inline bool filter_has_bmi2(void)
 static inline bool filter_has_avx512(void)
 {
 #if defined(__x86_64__) && defined(__GNUC__)
-    return __builtin_cpu_supports("avx512f");
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl");
+#else
+    return false;
+#endif
+}
+
+static inline bool filter_has_avx512_popcount(void)
+{
+#if defined(__x86_64__) && defined(__GNUC__)
+    return filter_has_avx512() && filter_has_bmi2() && __builtin_cpu_supports("avx512vpopcntdq");
 #else
     return false;
 #endif

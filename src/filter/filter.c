@@ -74,7 +74,8 @@ tamiz_status filter_too_large(struct op *op, uint64_t keys, double bits_per_key)
                    (unsigned long long)keys, bits_per_key);
 }
 
-uint64_t filter_count_bits(const uint8_t *bytes, uint64_t size)
+static inline __attribute__((always_inline)) uint64_t count_bits(const uint8_t *bytes,
+                                                                 uint64_t size)
 {
     uint64_t count = 0, at = 0;
     for (; at + 8 <= size; at += 8)
@@ -82,6 +83,23 @@ uint64_t filter_count_bits(const uint8_t *bytes, uint64_t size)
     for (; at < size; at++)
         count += (uint64_t)__builtin_popcount(bytes[at]);
     return count;
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+__attribute__((target("popcnt"))) static uint64_t count_bits_popcnt(const uint8_t *bytes,
+                                                                    uint64_t size)
+{
+    return count_bits(bytes, size);
+}
+#endif
+
+uint64_t filter_count_bits(const uint8_t *bytes, uint64_t size)
+{
+#if defined(__x86_64__) && defined(__GNUC__)
+    if (__builtin_cpu_supports("popcnt"))
+        return count_bits_popcnt(bytes, size);
+#endif
+    return count_bits(bytes, size);
 }
 
 /* NULL: "none". The policy was checked. */
@@ -184,34 +202,60 @@ static void rate_take(const struct filter_family *family, const uint8_t *payload
     plan->expected_fpr = family->rate(&view);
 }
 
-/* A bit for each of `asked` hashes, among so many that few others meet one. */
-struct bit_map {
-    uint64_t *words;
-    unsigned bits; /* log2 of how many */
+/* For each of `asked` hashes a byte that is not 0, among so many that few others meet one. Bytes,
+ * not bits: there are few, and looking at one is a load and nothing else. */
+struct marks {
+    uint8_t *bytes;
+    unsigned shift; /* 64 - log2 of how many */
 };
 
-static size_t map_bytes(const struct bit_map *map)
+static size_t marks_size(const struct marks *marks)
 {
-    return ((size_t)1 << map->bits) / 8;
+    return (size_t)1 << (64 - marks->shift);
 }
 
-static bool map_new(const struct alloc *alloc, const uint64_t *asked, size_t n, struct bit_map *map)
+static inline uint8_t *mark_of(const struct marks *marks, uint64_t hash)
 {
-    map->bits = 8;
-    while (map->bits < 24 && (size_t)1 << map->bits < n * 256)
-        map->bits++;
-    map->words = mem_new_array(alloc, map_bytes(map), 1);
-    for (size_t i = 0; map->words && i < n; i++) {
-        const uint64_t bit = asked[i] * FILTER_MULTIPLIER >> (64 - map->bits);
-        map->words[bit >> 6] |= UINT64_C(1) << (bit & 63);
+    return marks->bytes + (hash * FILTER_MULTIPLIER >> marks->shift);
+}
+
+static bool marks_new(const struct alloc *alloc, const uint64_t *asked, size_t n,
+                      struct marks *marks)
+{
+    marks->shift = 64 - 8;
+    while (marks->shift > 64 - 24 && marks_size(marks) < n * 128)
+        marks->shift--;
+    marks->bytes = mem_new_array(alloc, marks_size(marks), 1);
+    for (size_t i = 0; marks->bytes && i < n; i++)
+        *mark_of(marks, asked[i]) = 1;
+    return marks->bytes != NULL;
+}
+
+static size_t is_among(const uint64_t *hash, const uint64_t *sorted, size_t n)
+{
+    return bsearch(hash, sorted, n, sizeof *sorted, compare_hashes) != NULL;
+}
+
+/* How many of `hashes` are among the `n_asked` sorted ones, of which are the marks. */
+static size_t members_count(const struct marks *marks, const uint64_t *hashes, size_t n,
+                            const uint64_t *asked, size_t n_asked)
+{
+    enum { TOGETHER = 8, AHEAD = 128 }; /* as many as a cache line has; and of lines, 16 */
+    const struct marks m = *marks;
+    size_t count = 0, i = 0;
+    for (; i + TOGETHER <= n; i += TOGETHER) {
+        unsigned any = 0;
+        filter_touch(hashes + i + AHEAD);
+#pragma GCC unroll 8
+        for (size_t j = 0; j < TOGETHER; j++)
+            any |= *mark_of(&m, hashes[i + j]);
+        for (size_t j = 0; __builtin_expect(any != 0, 0) && j < TOGETHER; j++)
+            if (*mark_of(&m, hashes[i + j]))
+                count += is_among(&hashes[i + j], asked, n_asked);
     }
-    return map->words != NULL;
-}
-
-static inline bool map_has(const struct bit_map *map, uint64_t hash)
-{
-    const uint64_t bit = hash * FILTER_MULTIPLIER >> (64 - map->bits);
-    return map->words[bit >> 6] >> (bit & 63) & 1;
+    for (; i < n; i++)
+        count += is_among(&hashes[i], asked, n_asked);
+    return count;
 }
 
 /* How many of `hashes` are repeats of others, when every one that is a repeat of an earlier one is
@@ -219,20 +263,16 @@ static inline bool map_has(const struct bit_map *map, uint64_t hash)
 static tamiz_status repeats_count(struct op *op, const uint64_t *hashes, size_t n, uint64_t *seen,
                                   size_t count, size_t *repeats)
 {
-    struct bit_map map;
-    size_t met = 0;
+    struct marks marks;
     *repeats = 0;
     if (count == 0)
         return TAMIZ_OK;
     qsort(seen, count, sizeof *seen, compare_hashes);
     const size_t asked = sort_unique(seen, count);
-    if (!map_new(op->alloc, seen, asked, &map))
+    if (!marks_new(op->alloc, seen, asked, &marks))
         return op_fail_memory(op);
-    for (size_t i = 0; i < n; i++)
-        if (__builtin_expect(map_has(&map, hashes[i]), 0))
-            met += bsearch(&hashes[i], seen, asked, sizeof *seen, compare_hashes) != NULL;
-    mem_free(op->alloc, map.words, map_bytes(&map));
-    *repeats = met - asked;
+    *repeats = members_count(&marks, hashes, n, seen, asked) - asked;
+    mem_free(op->alloc, marks.bytes, marks_size(&marks));
     return TAMIZ_OK;
 }
 
@@ -472,7 +512,7 @@ void filter_info_fill(const struct filter_family *family, const struct filter_pl
     info->fingerprint_bits = 0;
 }
 
-void filter_view_info(const struct filter_view *view, tamiz_filter_info *info)
+void filter_view_header(const struct filter_view *view, tamiz_filter_info *info)
 {
     const bool own = view->family == &filter_custom;
     const struct filter_plan plan = {.keys = view->keys,
@@ -480,6 +520,11 @@ void filter_view_info(const struct filter_view *view, tamiz_filter_info *info)
                                      .expected_fpr = view->expected_fpr,
                                      .custom = own ? view->custom : NULL};
     filter_info_fill(view->family, &plan, info);
+}
+
+void filter_view_info(const struct filter_view *view, tamiz_filter_info *info)
+{
+    filter_view_header(view, info);
     if (view->family && view->family->add)
         info->expected_fpr = view->family->rate(view);
     if (view->family && view->family->describe)

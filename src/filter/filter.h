@@ -159,6 +159,8 @@ void filter_view_story(const struct filter_view *view, uint64_t hash, struct buf
 
 void filter_view_may_contain_many(const struct filter_view *view, const uint64_t *hashes, size_t n,
                                   bool *maybe);
+/* What its header says: no bit of it is looked at. */
+void filter_view_header(const struct filter_view *view, tamiz_filter_info *info);
 void filter_view_info(const struct filter_view *view, tamiz_filter_info *info);
 
 #endif

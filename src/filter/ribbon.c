@@ -94,29 +94,62 @@ static tamiz_status ribbon_plan(struct op *op, const tamiz_filter_policy *policy
     return TAMIZ_OK;
 }
 
-/* Enters keys until one contradicts; how many went in. */
-static inline __attribute__((always_inline)) size_t
+/* Keys of a shard that are yet to enter, and how far the first of them has come. */
+struct entering {
+    const uint64_t *next, *end;
+    struct band_key key;
+};
+
+static inline __attribute__((always_inline)) struct entering
+entering_from(const uint64_t *next, const uint64_t *end, uint64_t shards, uint64_t starts)
+{
+    struct entering e = {next, end, {0, {0, 0}, 0}};
+    if (next < end)
+        e.key = band_key_of(*next, mul_high(*next * shards, starts));
+    return e;
+}
+
+/* One step of one row; false: it contradicts. */
+static inline __attribute__((always_inline)) bool
+enter_step(struct banding *banding, struct entering *e, uint64_t shards, uint64_t starts)
+{
+    const int64_t at = banding_step(banding, &e->key);
+    if (at != BAND_GOES_ON)
+        *e = entering_from(e->next + 1, e->end, shards, starts);
+    return at != BAND_CONTRADICTION;
+}
+
+/* Enters all keys; false: one contradicts. A row's steps wait for each other, so two rows are on
+ * their way at a time, one of either half of the shard. Which slots are filled in the end, and with
+ * that the solution, is the same in whatever order rows come. */
+static inline __attribute__((always_inline)) bool
 enter(struct banding *banding, uint64_t shards, uint64_t starts, const uint64_t *mixed, size_t n)
 {
-    size_t i = 0;
-    while (i < n &&
-           banding_add(banding, band_key_of(mixed[i], mul_high(mixed[i] * shards, starts))) !=
-               BAND_CONTRADICTION)
-        i++;
-    return i;
+    struct entering a = entering_from(mixed, mixed + n / 2, shards, starts);
+    struct entering b = entering_from(mixed + n / 2, mixed + n, shards, starts);
+    while (a.next < a.end && b.next < b.end)
+        if (!enter_step(banding, &a, shards, starts) || !enter_step(banding, &b, shards, starts))
+            return false;
+    while (a.next < a.end)
+        if (!enter_step(banding, &a, shards, starts))
+            return false;
+    while (b.next < b.end)
+        if (!enter_step(banding, &b, shards, starts))
+            return false;
+    return true;
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
-__attribute__((target("bmi,bmi2"))) static size_t enter_bmi2(struct banding *banding,
-                                                             uint64_t shards, uint64_t starts,
-                                                             const uint64_t *mixed, size_t n)
+__attribute__((target("bmi,bmi2"))) static bool enter_bmi2(struct banding *banding, uint64_t shards,
+                                                           uint64_t starts, const uint64_t *mixed,
+                                                           size_t n)
 {
     return enter(banding, shards, starts, mixed, n);
 }
 #endif
 
-static size_t enter_any(struct banding *banding, uint64_t shards, uint64_t starts,
-                        const uint64_t *mixed, size_t n)
+static bool enter_any(struct banding *banding, uint64_t shards, uint64_t starts,
+                      const uint64_t *mixed, size_t n)
 {
 #if defined(__x86_64__) && defined(__GNUC__)
     if (filter_has_bmi2())
@@ -132,7 +165,7 @@ static bool solve_shard(struct banding *banding, const struct ribbon_shape *s, u
 {
     for (int tries = 0; tries < SHARD_TRIES && *blocks <= blocks_max; tries++, ++*blocks) {
         banding_clear(banding);
-        if (enter_any(banding, s->shards, band_starts(*blocks), mixed, n) == n) {
+        if (enter_any(banding, s->shards, band_starts(*blocks), mixed, n)) {
             banding_solve(banding, &s->band, first, *blocks, payload);
             return true;
         }
@@ -225,6 +258,35 @@ static bool ribbon_may_contain(const struct filter_view *view, uint64_t hash)
                       band_key_of(mixed, start_of(&s, view->payload, mixed)));
 }
 
+#if defined(BAND_AVX512)
+BAND_AVX512 static bool may_contain_avx512(const struct filter_view *view, uint64_t hash)
+{
+    const struct ribbon_shape s = shape_of(view->parameters);
+    const uint64_t mixed = filter_mix(hash, view->seed);
+    return band_holds_avx512(&s.band, view->payload,
+                             band_key_of(mixed, start_of(&s, view->payload, mixed)));
+}
+
+/* The equations are made once, when their lines are named. */
+BAND_AVX512 static void many_avx512(const struct filter_view *view, const uint64_t *hashes,
+                                    size_t n, bool *maybe)
+{
+    enum { BATCH = 32 };
+    const struct ribbon_shape s = shape_of(view->parameters);
+    struct band_key keys[BATCH];
+    for (size_t done = 0; done < n; done += BATCH) {
+        const size_t count = n - done < BATCH ? n - done : BATCH;
+        for (size_t i = 0; i < count; i++) {
+            const uint64_t mixed = filter_mix(hashes[done + i], view->seed);
+            keys[i] = band_key_of(mixed, start_of(&s, view->payload, mixed));
+            band_touch(&s.band, view->payload, keys[i].start);
+        }
+        for (size_t i = 0; i < count; i++)
+            maybe[done + i] = band_holds_avx512(&s.band, view->payload, keys[i]);
+    }
+}
+#endif
+
 static void ribbon_story(const struct filter_view *view, uint64_t hash, struct buf *out)
 {
     const struct ribbon_shape s = shape_of(view->parameters);
@@ -261,17 +323,24 @@ static void ribbon_describe(const struct filter_view *view, tamiz_filter_info *i
     info->fill = (double)view->keys / (double)(s.band.blocks * BLOCK_SLOTS);
 }
 
+#define RIBBON_FACES                                                                               \
+    .name = "ribbon", .id = 10, .version = 1, .attempts = ATTEMPTS, .plan = ribbon_plan,           \
+    .build = ribbon_build, .open = ribbon_open, .prefetch = ribbon_prefetch,                       \
+    .story = ribbon_story, .rate = ribbon_rate, .describe = ribbon_describe
+
+#if defined(BAND_AVX512)
+static const struct filter_family ribbon_avx512 = {
+    RIBBON_FACES,
+    .may_contain = may_contain_avx512,
+    .may_contain_many = many_avx512,
+    .usable = filter_has_avx512_popcount,
+};
+#endif
+
 const struct filter_family filter_ribbon = {
-    .name = "ribbon",
-    .id = 10,
-    .version = 1,
-    .attempts = ATTEMPTS,
-    .plan = ribbon_plan,
-    .build = ribbon_build,
-    .open = ribbon_open,
+    RIBBON_FACES,
     .may_contain = ribbon_may_contain,
-    .prefetch = ribbon_prefetch,
-    .story = ribbon_story,
-    .rate = ribbon_rate,
-    .describe = ribbon_describe,
+#if defined(BAND_AVX512)
+    .better = &ribbon_avx512,
+#endif
 };

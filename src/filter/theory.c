@@ -16,20 +16,30 @@ double theory_power(double base, unsigned exponent)
     return result;
 }
 
+/* The rate of a line of which a bit is clear with probability `clear`, two given ones with
+ * `both_clear`: E[X^k] of the share X of set bits by its mean and variance. */
+static double rate_of_line(double clear, double both_clear, double bits, unsigned k)
+{
+    const double variance = clear / bits + (1 - 1 / bits) * both_clear - clear * clear;
+    const double set = 1 - clear;
+    if (k < 2 || variance <= 0)
+        return theory_power(set, k);
+    const double power = theory_power(set, k - 2);
+    const double rate = power * (set * set + k * (k - 1) / 2.0 * variance);
+    return rate < 1 ? rate : 1;
+}
+
 double theory_line_fpr(double keys, double bits, unsigned k)
 {
     if (keys <= 0 || bits < 1)
         return 0;
     const double throws = keys * k;
-    const double clear = exp(throws * log1p(-1 / bits));
-    const double both_clear = bits > 2 ? exp(throws * log1p(-2 / bits)) : 0;
-    const double variance = clear / bits + (1 - 1 / bits) * both_clear - clear * clear;
-    const double set = 1 - clear;
-    double rate = theory_power(set, k);
-    if (k >= 2 && variance > 0)
-        rate += k * (k - 1) / 2.0 * theory_power(set, k - 2) * variance;
-    return rate < 1 ? rate : 1;
+    return rate_of_line(exp(throws * log1p(-1 / bits)),
+                        bits > 2 ? exp(throws * log1p(-2 / bits)) : 0, bits, k);
 }
+
+/* A weight below is not looked at, in units of the largest. */
+#define WEIGHT_LEAST 1e-14
 
 double theory_mixture(double keys, double lines, double (*rate)(double keys, const void *ctx),
                       const void *ctx)
@@ -39,7 +49,7 @@ double theory_mixture(double keys, double lines, double (*rate)(double keys, con
     /* Binomial weights by their ratio, outwards from the mean, in units of the first. */
     const double mean = floor(keys / lines), odds = 1 / (lines - 1);
     double total = 0, sum = 0, weight = 1;
-    for (double i = mean; i <= keys && weight > 1e-14; i++) {
+    for (double i = mean; i <= keys && weight > WEIGHT_LEAST; i++) {
         total += weight;
         sum += weight * rate(i, ctx);
         weight *= (keys - i) / (i + 1) * odds;
@@ -47,7 +57,7 @@ double theory_mixture(double keys, double lines, double (*rate)(double keys, con
     weight = 1;
     for (double i = mean; i >= 1; i--) {
         weight *= i / ((keys - i + 1) * odds);
-        if (weight < 1e-14)
+        if (weight < WEIGHT_LEAST)
             break;
         total += weight;
         sum += weight * rate(i - 1, ctx);
@@ -55,21 +65,37 @@ double theory_mixture(double keys, double lines, double (*rate)(double keys, con
     return sum / total;
 }
 
-struct line {
-    double bits;
-    unsigned k;
-};
-
-static double line_rate(double keys, const void *ctx)
-{
-    const struct line *line = ctx;
-    return theory_line_fpr(keys, line->bits, line->k);
-}
-
+/* The same mixture over lines of `bits`, where one key more multiplies what is clear by a number:
+ * a plan is made for every filter, and this is most of it. */
 double theory_lines_fpr(double keys, double lines, double bits, unsigned k)
 {
-    const struct line line = {bits, k};
-    return theory_mixture(keys, lines, line_rate, &line);
+    if (lines <= 1)
+        return theory_line_fpr(keys, bits, k);
+    const double mean = floor(keys / lines), odds = 1 / (lines - 1);
+    const double a_key = theory_power(1 - 1 / bits, k), a_key_both = theory_power(1 - 2 / bits, k);
+    const double clear_mean = exp(mean * k * log1p(-1 / bits));
+    const double both_mean = exp(mean * k * log1p(-2 / bits));
+    double total = 0, sum = 0, weight = 1, clear = clear_mean, both = both_mean;
+    for (double i = mean; i <= keys && weight > WEIGHT_LEAST; i++) {
+        total += weight;
+        sum += weight * rate_of_line(clear, both, bits, k);
+        weight *= (keys - i) / (i + 1) * odds;
+        clear *= a_key;
+        both *= a_key_both;
+    }
+    weight = 1;
+    clear = clear_mean;
+    both = both_mean;
+    for (double i = mean; i >= 1; i--) {
+        weight *= i / ((keys - i + 1) * odds);
+        if (weight < WEIGHT_LEAST)
+            break;
+        clear /= a_key;
+        both /= a_key_both;
+        total += weight;
+        sum += weight * rate_of_line(clear, both, bits, k);
+    }
+    return sum / total;
 }
 
 /* 10^-26, beyond any hash of 64 bits. */

@@ -228,7 +228,7 @@ static void name_filters(struct table_loaded *l)
 {
     if (l->filter.family) {
         tamiz_filter_info info = TAMIZ_FILTER_INFO_INIT;
-        filter_view_info(&l->filter, &info);
+        filter_view_header(&l->filter, &info);
         memcpy(l->filter_name, info.kind, sizeof l->filter_name);
     } else {
         (void)snprintf(l->filter_missing, sizeof l->filter_missing, "it is of the kind none");

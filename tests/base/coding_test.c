@@ -91,6 +91,27 @@ static void the_key_hash_is_frozen(void **state)
     assert_true(hash_key(slice_of_text("tamiz")) != hash_key(slice_of_text("tamis")));
 }
 
+static void many_keys_hash_as_each_does(void **state)
+{
+    (void)state;
+    enum { N = 37, SIZE_MOST = 300 };
+    static uint8_t keys[N * SIZE_MOST];
+    struct test_random random = test_random_start(19);
+    uint64_t hashes[N + 1];
+    for (size_t i = 0; i < sizeof keys; i++)
+        keys[i] = (uint8_t)test_random_u64(&random);
+    for (size_t size = 0; size <= SIZE_MOST; size++) {
+        hashes[N] = 7;
+        tamiz_hash_many(keys, size, N, hashes);
+        for (size_t i = 0; i < N; i++)
+            assert_true(hashes[i] == tamiz_hash(keys + i * size, size));
+        assert_int_equal(hashes[N], 7);
+    }
+    tamiz_hash_many(NULL, 8, 0, hashes);
+    tamiz_hash_many(NULL, 0, 1, hashes);
+    assert_true(hashes[0] == tamiz_hash("", 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -100,6 +121,7 @@ int main(void)
         cmocka_unit_test(the_first_eight_bytes_order_as_memcmp_does),
         cmocka_unit_test(a_separator_lies_between_and_is_not_longer),
         cmocka_unit_test(the_key_hash_is_frozen),
+        cmocka_unit_test(many_keys_hash_as_each_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

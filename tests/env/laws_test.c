@@ -417,9 +417,23 @@ static void replacing_a_file_is_whole_and_leaves_no_temporary(void **state)
     assert_content(w, "CURRENT", "newer");
 }
 
+enum { MANY_READS = 150 };
+
+struct told {
+    const struct file_request *requests;
+    int times[MANY_READS];
+};
+
+static void take_told(void *ctx, size_t i)
+{
+    struct told *told = ctx;
+    assert_true(i < MANY_READS && told->requests[i].status != TAMIZ_BUSY); /* it stands by now */
+    told->times[i]++;
+}
+
 static void many_reads_answer_each_request_on_its_own(void **state)
 {
-    enum { N = 150, SIZE = 100000 };
+    enum { N = MANY_READS, SIZE = 100000 };
     struct world *w = *state;
     struct test_random random = test_random_start(1);
     struct file *f[3];
@@ -441,9 +455,12 @@ static void many_reads_answer_each_request_on_its_own(void **state)
     OK(file_open(&w->t.op, w->env, at(w, "a"), TAMIZ_OPEN_READ | TAMIZ_OPEN_DIRECT, &f[2]));
     for (size_t i = 0; i < N; i++)
         r[i] = (struct file_request){f[i % 3], test_random_below(&random, SIZE + 1000), buffers[i],
-                                     1 + test_random_below(&random, sizeof buffers[i]), TAMIZ_OK};
-    file_read_many(&w->t.op, IO_DATA, r, N);
+                                     1 + test_random_below(&random, sizeof buffers[i]), TAMIZ_BUSY};
+    struct told told = {.requests = r};
+    file_read_each(&w->t.op, IO_DATA, r, N, take_told, &told);
     assert_int_equal(w->t.op.status, TAMIZ_OK);
+    for (size_t i = 0; i < N; i++)
+        assert_int_equal(told.times[i], 1);
     assert_int_equal(counter_get(&w->t.count.io[IO_DATA].reads), N);
     size_t good = 0;
     for (size_t i = 0; i < N; i++) {
