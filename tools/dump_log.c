@@ -75,11 +75,16 @@ static tamiz_status batch_dump(struct dump *d, struct slice body)
     if (st < 0)
         return st;
     while (batch_next(&r, &w)) {
-        dump_item(d, NO_OFFSET, w.kind == KIND_PUT ? "put" : "delete");
+        dump_item(d, NO_OFFSET,
+                  w.kind == KIND_PUT            ? "put"
+                  : w.kind == KIND_RANGE_DELETE ? "delete range"
+                                                : "delete");
         dump_number(d, "seq", w.seq);
         if (w.keyspace)
             dump_number(d, "keyspace", w.keyspace);
-        dump_bytes(d, "key", w.key);
+        dump_bytes(d, w.kind == KIND_RANGE_DELETE ? "from" : "key", w.key);
+        if (w.kind == KIND_RANGE_DELETE)
+            dump_bytes(d, "to", w.value);
         if (w.kind == KIND_PUT)
             dump_bytes(d, "value", w.value);
         dump_end(d);
@@ -108,6 +113,7 @@ static void table_added(struct dump *d, const struct table_meta *m)
     dump_number(d, "seq_min", m->seq_min);
     dump_number(d, "seq_max", m->seq_max);
     dump_number(d, "filter_bytes", m->filter_bytes);
+    dump_number(d, "ranges", m->ranges);
     dump_bytes(d, "smallest", m->smallest);
     dump_bytes(d, "largest", m->largest);
     dump_end(d);

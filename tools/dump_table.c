@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/ranges.h"
 #include "filter/filter.h"
 #include "table/block.h"
 #include "table/codec.h"
@@ -206,11 +207,37 @@ static void properties_line(struct dump *d, uint64_t offset, const struct table_
     dump_end(d);
 }
 
+static tamiz_status ranges_dump(struct dump *d, uint64_t offset, struct slice payload)
+{
+    struct ranges r;
+    const tamiz_status st = ranges_decode(d->op, d->op->alloc, payload, &r);
+    if (st < 0) {
+        ranges_free(&r);
+        return st;
+    }
+    dump_item(d, offset, "ranges");
+    dump_number(d, "size", payload.size);
+    dump_number(d, "count", r.count);
+    dump_end(d);
+    for (size_t i = 0; d->entries && i < r.count; i++)
+        for (size_t k = 0; k < r.list[i].seq_count; k++) {
+            dump_item(d, NO_OFFSET, "delete range");
+            dump_number(d, "seq", r.list[i].seqs[k]);
+            dump_bytes(d, "from", r.list[i].from);
+            dump_bytes(d, "to", r.list[i].to);
+            dump_end(d);
+        }
+    ranges_free(&r);
+    return st;
+}
+
 static void footer_line(struct dump *d, uint64_t offset, const struct table_footer *f)
 {
     dump_item(d, offset, "footer");
     dump_number(d, "dictionary_offset", f->dictionary.offset);
     dump_number(d, "dictionary_size", f->dictionary.size);
+    dump_number(d, "ranges_offset", f->ranges.offset);
+    dump_number(d, "ranges_size", f->ranges.size);
     dump_number(d, "filter_offset", f->filter.offset);
     dump_number(d, "filter_size", f->filter.size);
     dump_number(d, "index_offset", f->index.offset);
@@ -274,6 +301,10 @@ tamiz_status dump_table(struct dump *d, struct slice content)
     TRY(parts_open(d, &t));
     const tamiz_status dictionary = dictionary_open(d, &t);
     const tamiz_status blocks = blocks_dump(d, &t);
+    if (t.footer.ranges.size) {
+        TRY(part_unseal(d, &t, t.footer.ranges, &image, &codec));
+        TRY(ranges_dump(d, t.footer.ranges.offset, image));
+    }
     if (t.footer.filter.size) {
         TRY(part_unseal(d, &t, t.footer.filter, &image, &codec));
         filters_dump(d, &t, image);

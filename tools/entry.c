@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * One key at a time: put, get, delete.
+ * One key at a time: put, get, delete; and deleting all of a range.
  */
 #include "json.h"
 #include "tool.h"
@@ -66,6 +66,21 @@ int delete_run(struct call *call, tamiz *db)
         status = st == TAMIZ_OK ? done_json(call) : fail_status(call, st, NULL);
     }
     text_free(&key);
+    return status;
+}
+
+int delete_range_run(struct call *call, tamiz *db)
+{
+    const tamiz_write_options options = write_options(call);
+    struct text from = {0}, to = {0};
+    int status = EXIT_USAGE;
+    if (call_bytes(call, call->operands[1], &from) && call_bytes(call, call->operands[2], &to)) {
+        const tamiz_status st =
+            tamiz_delete_range(db, from.data, from.size, to.data, to.size, &options);
+        status = st == TAMIZ_OK ? done_json(call) : fail_status(call, st, NULL);
+    }
+    text_free(&from);
+    text_free(&to);
     return status;
 }
 

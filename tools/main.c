@@ -17,6 +17,8 @@ const struct command commands[] = {
      get_flags, get_run, NULL},
     {"delete", "STORE KEY", "remove a key, there or not", OPEN_WRITE, 2, 2, false, put_flags,
      delete_run, NULL},
+    {"delete-range", "STORE FROM TO", "remove every key from FROM up to TO, TO not among them",
+     OPEN_WRITE, 3, 3, false, put_flags, delete_range_run, NULL},
     {"scan", "STORE", "print keys and values in order", OPEN_READ, 1, 1, false, scan_flags,
      scan_run, scan_check},
     {"load", "STORE [FILE|-]", "put many keys from a file or from stdin", OPEN_CREATE, 1, 2, false,

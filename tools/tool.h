@@ -103,6 +103,7 @@ int load_check(const struct call *call);
 int scan_check(const struct call *call);
 int get_run(struct call *call, tamiz *db);
 int delete_run(struct call *call, tamiz *db);
+int delete_range_run(struct call *call, tamiz *db);
 int scan_run(struct call *call, tamiz *db);
 int load_run(struct call *call, tamiz *db);
 int explain_run(struct call *call, tamiz *db);

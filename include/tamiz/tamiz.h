@@ -133,12 +133,24 @@ TAMIZ_API tamiz_status tamiz_put(tamiz *db, const void *key, size_t key_size, co
 TAMIZ_API tamiz_status tamiz_delete(tamiz *db, const void *key, size_t key_size,
                                     const tamiz_write_options *options);
 
+/* Deletes every key in [from, to) that was written before; what is written after it stays. A single
+ * entry, however many keys there are; tables that lie inside the range go without being read.
+ * TAMIZ_INVALID_ARGUMENT: `to` is not above `from`. The empty key is a key: there is no "no end".
+ */
+TAMIZ_API tamiz_status tamiz_delete_range(tamiz *db, const void *from, size_t from_size,
+                                          const void *to, size_t to_size,
+                                          const tamiz_write_options *options);
+
 /* All or nothing, for readers and after a crash. The same key twice: the later one wins. */
 TAMIZ_API tamiz_batch *tamiz_batch_new(void); /* NULL: out of memory */
 TAMIZ_API tamiz_status tamiz_batch_put(tamiz_batch *batch, tamiz *keyspace, const void *key,
                                        size_t key_size, const void *value, size_t value_size);
 TAMIZ_API tamiz_status tamiz_batch_delete(tamiz_batch *batch, tamiz *keyspace, const void *key,
                                           size_t key_size);
+/* What the batch had before it is deleted too. */
+TAMIZ_API tamiz_status tamiz_batch_delete_range(tamiz_batch *batch, tamiz *keyspace,
+                                                const void *from, size_t from_size, const void *to,
+                                                size_t to_size);
 TAMIZ_API size_t tamiz_batch_count(const tamiz_batch *batch);
 TAMIZ_API void tamiz_batch_clear(tamiz_batch *batch);
 TAMIZ_API void tamiz_batch_free(tamiz_batch *batch); /* NULL is fine */
@@ -370,6 +382,9 @@ typedef struct tamiz_stats {
     /* stall_us by what writers were slowed or stopped for: memtables that were not flushed yet,
      * runs in level 0, bytes that waited to be merged. */
     uint64_t stall_flush_us, stall_level0_us, stall_debt_us;
+    uint64_t range_deletes;  /* now: in tables, as pieces that do not overlap */
+    uint64_t range_deleted;  /* reads that a range delete ended */
+    uint64_t tables_dropped; /* that lay inside a range delete, and went without being read */
     /* Filters over prefixes, of ordered reads with bounds (docs/prefixes.md): a probe is a table
      * that was asked about a range, a negative one that was not gone into. None of these is among
      * the filter_ fields, nor in device_reads_avoided. */

@@ -25,6 +25,7 @@ typedef enum tamiz_step_kind {
     TAMIZ_STEP_FOUND,     /* a value                                                            */
     TAMIZ_STEP_TOMBSTONE, /* a deletion: the search ends                                        */
     TAMIZ_STEP_ABSENT_IN_BLOCK, /* the block does not have the key: this read was wasted */
+    TAMIZ_STEP_RANGE_TOMBSTONE, /* a deletion of a range that has the key: the search ends */
     /* Of ordered reads whose bounds leave only keys of one prefix: */
     TAMIZ_STEP_PREFIX_NEGATIVE,  /* the table's prefix filter: nothing in the range */
     TAMIZ_STEP_PREFIX_MAYBE,     /* the table's prefix filter: maybe something */

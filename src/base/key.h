@@ -13,10 +13,18 @@
 enum kind {
     KIND_DELETE = 0, /* a tombstone: no value lies at or below it */
     KIND_PUT = 1,
-    /* 2..15: reserved for what the format may grow (expiring values, range deletes); a reader
-       refuses them */
-    KIND_LAST = KIND_PUT,
+    KIND_POINT_LAST = KIND_PUT, /* up to here: versions of one key */
+    /* Of all keys from its own up to its value, which is a key too and not deleted. In batches and
+       memtables; a table has them in a block of their own. */
+    KIND_RANGE_DELETE = 3,
+    KIND_LAST = KIND_RANGE_DELETE,
+    /* 2, 4..15: reserved for what the format may grow; a reader refuses them */
 };
+
+static inline bool kind_is_known(unsigned kind)
+{
+    return kind <= KIND_POINT_LAST || kind == KIND_RANGE_DELETE;
+}
 
 #define SEQ_MAX        ((UINT64_C(1) << 60) - 1)
 #define KEY_SIZE_MAX   65535u

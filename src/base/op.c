@@ -172,6 +172,7 @@ static const char *const step_words[] = {
     [TAMIZ_STEP_FOUND] = "found",
     [TAMIZ_STEP_TOMBSTONE] = "deleted here: the search ends",
     [TAMIZ_STEP_ABSENT_IN_BLOCK] = "not in the block: this read was wasted",
+    [TAMIZ_STEP_RANGE_TOMBSTONE] = "deleted here with its range: the search ends",
     [TAMIZ_STEP_PREFIX_NEGATIVE] = "prefix filter: definitely nothing in the range",
     [TAMIZ_STEP_PREFIX_MAYBE] = "prefix filter: maybe something in the range",
     [TAMIZ_STEP_NO_PREFIX_FILTER] = "no prefix filter to ask",

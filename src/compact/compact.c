@@ -17,8 +17,12 @@ struct merge {
     uint64_t number; /* of the builder's file */
     struct buf key;  /* the user key at hand */
     bool any_key;
-    size_t stripe; /* of its version before this one */
-    bool pending;  /* a tombstone of it waits: for an older version to hide, or the key's end */
+    struct ranges ranges; /* of the inputs, thinned out */
+    size_t cover;         /* the first of them that ends above the key */
+    size_t next_range;    /* the first that is not written yet, or not whole … */
+    struct buf cut;       /* … and where its rest begins; empty: at its beginning */
+    size_t stripe;        /* of its version before this one */
+    bool pending; /* a tombstone of it waits: for an older version to hide, or the key's end */
     uint64_t pending_stamp;
 };
 
@@ -50,6 +54,7 @@ static tamiz_status meta_append(struct merge *m, const struct table_summary *s)
                                     .tombstones = s->tombstones,
                                     .seq_min = s->seq_min,
                                     .seq_max = s->seq_max,
+                                    .ranges = s->ranges,
                                     .filter_bytes = s->filter_bytes,
                                     .smallest = buf_slice(&s->smallest),
                                     .largest = buf_slice(&s->largest)};
@@ -63,6 +68,92 @@ static tamiz_status meta_append(struct merge *m, const struct table_summary *s)
     table_meta_unref(m->out->alloc, meta);
     return op_fail_memory(m->op);
 }
+
+/* ---- range deletes ---- */
+
+/* One piece into the table at hand, without what nobody needs. */
+static tamiz_status put_range(struct merge *m, const struct range *piece)
+{
+    struct range r = *piece;
+    const uint64_t oldest = r.seqs[r.seq_count - 1];
+    if (m->in->bottom && seq_stripe(m->in->snapshots, m->in->snapshot_count, oldest) == 0)
+        r.seq_count--; /* everyone sees it, and there is nothing below */
+    if (r.seq_count == 0)
+        return TAMIZ_OK;
+    const tamiz_status st = m->builder ? TAMIZ_OK : table_begin(m);
+    return st == TAMIZ_OK ? table_builder_add_range(m->op, m->builder, &r) : st;
+}
+
+/* What is left of the next piece. */
+static struct range rest_of(const struct merge *m)
+{
+    struct range r = m->ranges.list[m->next_range];
+    if (m->cut.size && slice_compare(buf_slice(&m->cut), r.from) > 0)
+        r.from = buf_slice(&m->cut);
+    return r;
+}
+
+/* All that begins at or below the key at hand, up to and with that key. */
+static tamiz_status put_ranges_to_key(struct merge *m)
+{
+    const struct slice key = buf_slice(&m->key);
+    struct buf end = buf_init(m->op->alloc);
+    tamiz_status st = TAMIZ_OK;
+    buf_slice_append(&end, key);
+    buf_u8(&end, 0);
+    TRY(end.failed ? op_fail_memory(m->op) : TAMIZ_OK);
+    for (; m->next_range < m->ranges.count; m->next_range++) {
+        struct range r = rest_of(m);
+        if (slice_compare(r.from, key) > 0)
+            break;
+        const bool goes_on = slice_compare(r.to, buf_slice(&end)) > 0;
+        if (goes_on)
+            r.to = buf_slice(&end);
+        TRY(put_range(m, &r));
+        if (goes_on)
+            break;
+    }
+    buf_clear(&m->cut);
+    buf_slice_append(&m->cut, buf_slice(&end));
+    TRY(m->cut.failed ? op_fail_memory(m->op) : TAMIZ_OK);
+done:
+    buf_free(&end);
+    return st;
+}
+
+static tamiz_status put_ranges_left(struct merge *m)
+{
+    tamiz_status st = TAMIZ_OK;
+    for (; st == TAMIZ_OK && m->next_range < m->ranges.count; m->next_range++) {
+        const struct range r = rest_of(m);
+        st = put_range(m, &r);
+    }
+    return st;
+}
+
+/* A piece that goes on behind the longest key there can be has no place to be cut at. */
+static bool can_end_table(const struct merge *m)
+{
+    return m->key.size < KEY_SIZE_MAX || m->next_range == m->ranges.count;
+}
+
+/* Is this version of the key at hand under a range delete that all its readers see? */
+static bool is_covered(struct merge *m, uint64_t seq, size_t stripe)
+{
+    const struct slice key = buf_slice(&m->key);
+    const struct ranges *all = &m->ranges;
+    while (m->cover < all->count && slice_compare(all->list[m->cover].to, key) <= 0)
+        m->cover++;
+    if (m->cover == all->count || slice_compare(all->list[m->cover].from, key) > 0)
+        return false;
+    const struct range *r = &all->list[m->cover];
+    for (size_t i = 0; i < r->seq_count && r->seqs[i] > seq; i++)
+        if (seq_stripe(m->in->snapshots, m->in->snapshot_count, r->seqs[i]) == stripe)
+            return true;
+    return false;
+}
+
+/* ---- tables ---- */
 
 static tamiz_status table_end(struct merge *m)
 {
@@ -103,8 +194,10 @@ static tamiz_status key_end(struct merge *m)
     if (m->pending && !m->in->bottom)
         TRY(emit_pending(m));
     m->pending = false;
-    if (m->builder && table_builder_size(m->builder) >= m->out->table_bytes)
+    if (m->builder && table_builder_size(m->builder) >= m->out->table_bytes && can_end_table(m)) {
+        TRY(put_ranges_to_key(m));
         TRY(table_end(m));
+    }
 done:
     return st;
 }
@@ -123,29 +216,15 @@ done:
     return st;
 }
 
-/* How many snapshots are too old to see the sequence: those with the same number see the same.
- *     snapshots 20, 40:  12 and 20 -> 0;  21 and 40 -> 1;  41 -> 2, only now sees it */
-static size_t stripe_of(const struct compact_input *in, uint64_t seq)
-{
-    size_t from = 0, to = in->snapshot_count;
-    while (from < to) {
-        const size_t middle = from + (to - from) / 2;
-        if (in->snapshots[middle] < seq)
-            from = middle + 1;
-        else
-            to = middle;
-    }
-    return from;
-}
-
 static tamiz_status version_in(struct merge *m, uint64_t stamp, struct slice value)
 {
-    if (stamp_kind(stamp) > KIND_LAST)
+    if (stamp_kind(stamp) > KIND_POINT_LAST)
         return op_fail(m->op, TAMIZ_NOT_SUPPORTED, "merge: a version of unknown kind %u",
                        stamp_kind(stamp));
-    const size_t stripe = stripe_of(m->in, stamp_seq(stamp));
-    if (stripe == m->stripe)
-        return TAMIZ_OK; /* whoever sees it sees a newer one */
+    const uint64_t seq = stamp_seq(stamp);
+    const size_t stripe = seq_stripe(m->in->snapshots, m->in->snapshot_count, seq);
+    if (stripe == m->stripe || (m->ranges.count && is_covered(m, seq, stripe)))
+        return TAMIZ_OK; /* whoever sees it sees something newer */
     m->stripe = stripe;
     if (stamp_kind(stamp) == KIND_DELETE) {
         m->pending = true; /* in the place of a newer one, if that waits */
@@ -174,6 +253,7 @@ static tamiz_status merge_all(struct merge *m)
     TRY(it->status);
     if (m->any_key)
         TRY(key_end(m));
+    TRY(put_ranges_left(m));
     if (m->builder)
         TRY(table_end(m));
 done:
@@ -203,14 +283,19 @@ tamiz_status compact_run(struct op *op, const struct compact_input *in,
                       .tables = tables,
                       .tables_before = tables->size,
                       .path = buf_init(out->alloc),
-                      .key = buf_init(out->alloc)};
+                      .key = buf_init(out->alloc),
+                      .cut = buf_init(out->alloc)};
     tamiz_status st = TAMIZ_OK;
     buf_printf(&m.path, "%s/", out->directory);
     TRY(buf_reserve(&m.path, FILE_NAME_MAX) && !m.path.failed ? TAMIZ_OK : op_fail_memory(op));
+    TRY(ranges_build(op, op->alloc, in->ranges, in->range_count, in->snapshots, in->snapshot_count,
+                     &m.ranges));
     st = merge_all(&m);
     if (st != TAMIZ_OK)
         undo(&m);
 done:
+    ranges_free(&m.ranges);
+    buf_free(&m.cut);
     buf_free(&m.path);
     buf_free(&m.key);
     return st;

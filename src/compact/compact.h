@@ -13,6 +13,14 @@
  * a tombstone with nothing older beside it says nothing. What every reader sees at the bottom needs
  * no sequence: it becomes 0, one byte in the table, and a reader's own sequence is never below it.
  *
+ * Range deletes are versions of all keys they cover: of those in one stripe the newest is left,
+ * what they cover in their stripe is dropped, and at the bottom the oldest stripe's have nothing
+ * left to do. Where a table ends at key k, a piece that goes on is cut at k and a zero byte, the
+ * first key behind k: so no two tables of a run cover one key.
+ *
+ *     piece         [c, p) 30                  keys of the output  d  g | m  r
+ *     tables        d g, [c, g0) 30: c..g      m r, [g0, p) 30: g0..r
+ *
  * So much is only right if a reader takes its sequence after it pinned the tables it reads, and a
  * snapshot takes its own in one step with being listed.
  */
@@ -23,7 +31,9 @@
 #include "version/version.h"
 
 struct compact_input {
-    struct iter *source;       /* in version order; stays the caller's */
+    struct iter *source;               /* in version order; stays the caller's */
+    const struct range_delete *ranges; /* of all inputs, in any order; keys borrowed */
+    size_t range_count;
     const uint64_t *snapshots; /* sequences somebody reads at, ascending */
     size_t snapshot_count;
     bool bottom;                  /* nothing older lies below the inputs' range */

@@ -99,10 +99,19 @@ static bool is_mostly_dead(const struct pick_options *o, const struct table_meta
     return t->tombstones > t->entries / 2 && t->seq_max <= o->oldest_snapshot;
 }
 
-/* And so many that it is worth a merge of its own. */
-static bool is_grave(const struct pick_options *o, const struct table_meta *t)
+/* Its range deletes may be dropped where nothing older lies. */
+static bool has_dead_ranges(const struct pick_options *o, const struct table_meta *t)
 {
-    return t->tombstones >= TOMBSTONES_LEAST && is_mostly_dead(o, t);
+    return t->ranges > 0 && t->seq_max <= o->oldest_snapshot;
+}
+
+/* And so many that it is worth a merge of its own. Range deletes sink with what they stand beside;
+ * in the last level, where only snapshots can have kept them, one is enough. */
+static bool is_grave(const struct version *v, const struct pick_options *o,
+                     const struct table_meta *t)
+{
+    return (t->tombstones >= TOMBSTONES_LEAST && is_mostly_dead(o, t)) ||
+           (t->level == last_level(v) && has_dead_ranges(o, t));
 }
 
 /* Of one level. */
@@ -113,8 +122,8 @@ static uint64_t grave_tombstones(const struct version *v, const struct pick_opti
     uint64_t sum = 0;
     for (uint32_t r = runs.from; r < runs.to; r++)
         for (uint32_t i = 0; i < v->runs[r].count; i++)
-            if (is_grave(o, v->runs[r].tables[i]))
-                sum += v->runs[r].tables[i]->tombstones;
+            if (is_grave(v, o, v->runs[r].tables[i]))
+                sum += v->runs[r].tables[i]->tombstones + v->runs[r].tables[i]->ranges;
     return sum;
 }
 
@@ -215,7 +224,7 @@ static bool is_move(const struct plan *p, struct place to)
     const struct table_meta *t = job_input(p->j, 0);
     const bool stays = t->level == to.level && t->run == to.run && !to.new_run;
     return !stays && p->o->recipe[t->level] == p->o->recipe[to.level] &&
-           !(p->j->bottom && is_mostly_dead(p->o, t));
+           !(p->j->bottom && (is_mostly_dead(p->o, t) || has_dead_ranges(p->o, t)));
 }
 
 static tamiz_status plan_finish(struct plan *p, struct place to, enum how how)
@@ -226,6 +235,7 @@ static tamiz_status plan_finish(struct plan *p, struct place to, enum how how)
     for (size_t i = 0; p->busy && i < p->busy->running_count; i++)
         if (collides(p, to, p->busy->running[i]))
             return TAMIZ_NOT_FOUND;
+    p->j->drop = false;
     p->j->output_level = to.level;
     p->j->new_run = to.new_run;
     p->j->output_run = to.run;
@@ -361,14 +371,109 @@ static tamiz_status plan_graves(struct plan *p)
     const uint32_t first = has_grave(p->v, p->o, 0) ? 0 : level_runs_of(p->v, 1).from;
     for (uint32_t r = first; r < p->v->run_count; r++)
         for (uint32_t i = 0; i < p->v->runs[r].count && st == TAMIZ_NOT_FOUND; i++)
-            if (is_grave(p->o, p->v->runs[r].tables[i]))
+            if (is_grave(p->v, p->o, p->v->runs[r].tables[i]))
                 st = plan_grave(p, r, i);
     return st;
+}
+
+/* ---- what lies inside a range delete ---- */
+
+/* Does each key from smallest to largest lie under a range delete newer than seq_max that everyone
+ * sees? Pieces may follow each other without a gap. */
+static bool ranges_hide(const struct ranges *ranges, const struct pick_options *o,
+                        const struct table_meta *t)
+{
+    size_t i = ranges_from(ranges, t->smallest);
+    struct slice reached = t->smallest;
+    for (; i < ranges->count && slice_compare(ranges->list[i].from, reached) <= 0; i++) {
+        if (range_newest(&ranges->list[i], o->oldest_snapshot) <= t->seq_max)
+            return false;
+        reached = ranges->list[i].to;
+        if (slice_compare(t->largest, reached) < 0)
+            return true;
+    }
+    return false;
+}
+
+/* Tables of older runs that those of `above` hide: each is seen. false: enough was seen. */
+static bool see_hidden(const struct version *v, uint32_t r, const struct table_meta *above,
+                       const struct pick_options *o, const struct pick_busy *busy,
+                       bool (*see)(void *ctx, struct table_meta *hidden), void *ctx)
+{
+    const struct ranges *ranges = above->table ? table_ranges_near(above->table) : NULL;
+    for (r++; ranges && r < v->run_count; r++) {
+        const struct run *run = &v->runs[r];
+        uint32_t i = run_lower_bound(run, above->smallest, run_word(run, above->smallest));
+        for (; i < run->count && slice_compare(run->tables[i]->largest, above->largest) <= 0; i++)
+            if (ranges_hide(ranges, o, run->tables[i]) &&
+                !(busy && busy->busy && busy->busy(busy->ctx, run->tables[i]->number)) &&
+                !see(ctx, run->tables[i]))
+                return false;
+    }
+    return true;
+}
+
+static bool see_all_hidden(const struct version *v, const struct pick_options *o,
+                           const struct pick_busy *busy,
+                           bool (*see)(void *ctx, struct table_meta *hidden), void *ctx)
+{
+    for (uint32_t r = 0; v->ranged && r < v->run_count; r++)
+        for (uint32_t i = 0; i < v->runs[r].count; i++)
+            if (v->runs[r].tables[i]->ranges &&
+                !see_hidden(v, r, v->runs[r].tables[i], o, busy, see, ctx))
+                return false;
+    return true;
+}
+
+static bool see_one(void *ctx, struct table_meta *hidden)
+{
+    (void)ctx, (void)hidden;
+    return false;
+}
+
+bool pick_dead(const struct version *v, const struct pick_options *o, const struct pick_busy *busy)
+{
+    return o->policy != TAMIZ_COMPACTION_OFF && !see_all_hidden(v, o, busy, see_one, NULL);
+}
+
+/* Once each: two range deletes may hide the same one. */
+static bool see_dead(void *ctx, struct table_meta *hidden)
+{
+    struct job *j = ctx;
+    for (size_t i = 0; i < job_count(j); i++)
+        if (job_input(j, i) == hidden)
+            return true;
+    buf_append(&j->inputs, &hidden, sizeof hidden);
+    return !j->inputs.failed;
+}
+
+static tamiz_status plan_drop(struct plan *p)
+{
+    struct job *j = p->j;
+    if (!p->v->ranged)
+        return TAMIZ_NOT_FOUND;
+    buf_clear(&j->inputs);
+    buf_clear(&j->smallest);
+    buf_clear(&j->largest);
+    (void)see_all_hidden(p->v, p->o, p->busy, see_dead, j);
+    if (j->inputs.failed)
+        return op_fail_memory(p->op);
+    if (job_count(j) == 0)
+        return TAMIZ_NOT_FOUND;
+    j->drop = true;
+    j->move = j->new_run = j->bottom = false;
+    j->output_level = TAMIZ_LEVELS; /* writes nowhere: in nobody's way */
+    j->output_run = 0;
+    j->score = 1;
+    return TAMIZ_OK;
 }
 
 static tamiz_status plan_most_urgent(struct plan *p, struct buf cursors[TAMIZ_LEVELS])
 {
     double scores[TAMIZ_LEVELS];
+    const tamiz_status dropped = plan_drop(p);
+    if (dropped != TAMIZ_NOT_FOUND)
+        return dropped;
     for (uint32_t level = 0; level < TAMIZ_LEVELS; level++)
         scores[level] = shape_score(p->v, p->o, level);
     for (;;) {

@@ -43,7 +43,9 @@ struct job {
     uint32_t output_level;
     bool new_run; /* the output is a new run of its level, its newest (tiered); else it joins one */
     uint64_t output_run; /* which, where not new_run; 0: the level has none yet, make a new one */
-    bool move;   /* the one input needs no rewriting: its file is kept, its level and run change */
+    bool move; /* the one input needs no rewriting: its file is kept, its level and run change */
+    bool drop; /* the inputs are hidden from everyone by a range delete above them: they go unread,
+                  and nothing comes in their place */
     bool bottom; /* nothing older than the inputs overlaps their range: tombstones may be dropped */
     struct buf inputs; /* struct table_meta *, newest run first, key order within a run */
     struct buf smallest, largest; /* of all inputs */
@@ -65,8 +67,10 @@ struct pick_busy {
     size_t running_count;
 };
 
-/* The most urgent merge, or TAMIZ_NOT_FOUND. `cursors[level]` remembers, by the last key taken,
- * where leveled picking goes on; updated. Called again after each merge it comes to an end. */
+/* The most urgent merge, or TAMIZ_NOT_FOUND; before all others, dropping tables that lie inside a
+ * range delete above them (of those whose range deletes are in memory). `cursors[level]` remembers,
+ * by the last key taken, where leveled picking goes on; updated. Called again after each merge it
+ * comes to an end. */
 tamiz_status pick_auto(struct op *op, const struct version *v, const struct pick_options *o,
                        const struct pick_busy *busy, struct buf cursors[TAMIZ_LEVELS],
                        struct job *j);
@@ -85,6 +89,8 @@ tamiz_status pick_range(struct op *op, const struct version *v, const struct pic
 /* Bytes level `level` may have in a leveled tree: level 0 what level0_runs memtables make, level 1
  * as much, each further one size_ratio times more. Saturates. */
 uint64_t pick_level_limit(const struct pick_options *o, uint32_t level);
+/* Is there a table to be dropped? */
+bool pick_dead(const struct version *v, const struct pick_options *o, const struct pick_busy *busy);
 /* How urgent: 1 and more wants a merge. A level with a table to rewrite for its tombstones' sake
  * has at least 1. */
 double pick_score(const struct version *v, const struct pick_options *o, uint32_t level);

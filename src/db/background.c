@@ -411,7 +411,8 @@ static bool work_pending(const struct tamiz *db)
 {
     const struct pick_options o = pick_options_of(db);
     const struct view *v = atomic_load_explicit(&db->view, memory_order_relaxed);
-    bool pending = flush_wanted(db);
+    const struct pick_busy busy = pick_busy_of(db);
+    bool pending = flush_wanted(db) || (merge_wanted(db) && pick_dead(v->version, &o, &busy));
     for (uint32_t level = 0; !pending && merge_wanted(db) && level < TAMIZ_LEVELS; level++)
         pending = pick_score(v->version, &o, level) >= 1;
     return pending;

@@ -3,8 +3,10 @@
  * Verifying an open store: every block of every table of all keyspaces, what the manifest says of
  * it, and the filters.
  */
-#include "db/report.h"
+#include <stdio.h>
+
 #include "db/keyspace.h"
+#include "db/report.h"
 
 /* What is to be looked at: the views of all keyspaces, of one moment each. */
 struct inspection {
@@ -37,12 +39,28 @@ done:
     return st;
 }
 
+/* The manifest says which tables have range deletes: of one that it forgets none would be asked. */
+static void check_ranges(const struct table_meta *meta, tamiz_report *report)
+{
+    char text[OP_TEXT_MAX];
+    const struct ranges *ranges = table_ranges_near(meta->table);
+    if (!ranges || ranges->count == meta->ranges)
+        return;
+    (void)snprintf(text, sizeof text,
+                   "%s: expected %llu range deletes as the manifest says, found %zu",
+                   table_path(meta->table), (unsigned long long)meta->ranges, ranges->count);
+    report->damaged++;
+    if (report->find)
+        report->find(report->ctx, text);
+}
+
 static tamiz_status inspect(struct inspection *in, const struct version *v)
 {
     tamiz_status st = TAMIZ_OK;
     for (uint32_t i = 0; i < v->table_count && st >= 0; i++) {
         const struct table_meta *meta = v->tables[i];
         st = table_verify(&in->op, meta->table, in->report);
+        check_ranges(meta, in->report);
         if (st == TAMIZ_CORRUPTION)
             st = TAMIZ_OK; /* counted in the report; the other tables are looked at too */
         in->done += meta->file_size;

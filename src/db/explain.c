@@ -96,6 +96,7 @@ static void tell_json(struct tale *t, const tamiz_step_info *step)
         [TAMIZ_STEP_FOUND] = "found",
         [TAMIZ_STEP_TOMBSTONE] = "tombstone",
         [TAMIZ_STEP_ABSENT_IN_BLOCK] = "absent_in_block",
+        [TAMIZ_STEP_RANGE_TOMBSTONE] = "range_tombstone",
         [TAMIZ_STEP_PREFIX_NEGATIVE] = "prefix_negative",
         [TAMIZ_STEP_PREFIX_MAYBE] = "prefix_maybe",
         [TAMIZ_STEP_NO_PREFIX_FILTER] = "no_prefix_filter",
@@ -156,6 +157,14 @@ static void take_look(struct tale *t, const tamiz_step_info *step)
         next->too_new = step->kind == TAMIZ_STEP_ABSENT_IN_BLOCK && step->text[0];
         memcpy(t->looks.data + t->looks.size - sizeof *next, next, sizeof *next);
         break;
+    case TAMIZ_STEP_RANGE_TOMBSTONE: /* of the same table: what its block had is hidden */
+        if (step->level < 0 || t->looks.size < sizeof *next)
+            break;
+        memcpy(next, t->looks.data + t->looks.size - sizeof *next, sizeof *next);
+        if (next->table == step->table && next->outcome == TAMIZ_STEP_FOUND)
+            next->outcome = TAMIZ_STEP_RANGE_TOMBSTONE;
+        memcpy(t->looks.data + t->looks.size - sizeof *next, next, sizeof *next);
+        break;
     case TAMIZ_STEP_MEMTABLE:
     case TAMIZ_STEP_MEMTABLE_FILTER:
     case TAMIZ_STEP_OUTSIDE_RANGE:
@@ -197,6 +206,8 @@ static void look_words(struct buf *out, const struct tale *t, const struct look 
         buf_text(out, "found the value in");
     else if (look->outcome == TAMIZ_STEP_TOMBSTONE)
         buf_text(out, "found the deletion in");
+    else if (look->outcome == TAMIZ_STEP_RANGE_TOMBSTONE)
+        buf_text(out, "found a value that was deleted with its range in");
     else if (look->outcome != TAMIZ_STEP_ABSENT_IN_BLOCK)
         buf_text(out, "was of");
     else if (look->too_new)

@@ -82,6 +82,29 @@ static tamiz_status get_from_memtables(struct op *op, const struct view *view,
     return st;
 }
 
+/* The same where tables have range deletes: which cover the key whatever the filter says, but only
+ * what is older. */
+static tamiz_status candidate_get_ranged(struct op *op, const struct candidates *c, uint32_t i,
+                                         const struct lookup *lookup, struct table_read *how,
+                                         uint64_t *stamp, struct found *found)
+{
+    uint64_t cover;
+    bool all;
+    tamiz_status st = table_cover(op, c->at[i].table, lookup, &cover, &all);
+    if (st != TAMIZ_OK)
+        return st;
+    if (!all)
+        st = candidate_get(op, c, i, lookup, how, stamp, found);
+    if (cover == 0 || st < 0 || (!all && st == TAMIZ_OK && stamp_seq(*stamp) > cover))
+        return st;
+    cached_block_unpin(found->pinned);
+    *found = (struct found){0};
+    *stamp = stamp_of(cover, KIND_DELETE);
+    how->level = c->at[i].level;
+    table_covered(op, c->at[i].table, how);
+    return TAMIZ_OK;
+}
+
 static tamiz_status get_from_tables(struct op *op, const struct version *version,
                                     const struct lookup *lookup, struct table_read *how,
                                     uint64_t *stamp, struct found *found,
@@ -89,13 +112,16 @@ static tamiz_status get_from_tables(struct op *op, const struct version *version
 {
     if (version->run_count == 0)
         return TAMIZ_NOT_FOUND;
+    const bool ranged = version->ranged;
     const uint64_t word = run_word(&version->runs[0], lookup->key);
     struct candidates c;
     tamiz_status st = TAMIZ_NOT_FOUND;
     for (uint32_t next = 0; st == TAMIZ_NOT_FOUND && next < version->run_count;) {
         next = candidates_find(op, version, next, lookup, word, how->use_filter, &c);
         for (uint32_t i = 0; st == TAMIZ_NOT_FOUND && i < c.count; i++) {
-            st = candidate_get(op, &c, i, lookup, how, stamp, found);
+            st = __builtin_expect(ranged, 0)
+                     ? candidate_get_ranged(op, &c, i, lookup, how, stamp, found)
+                     : candidate_get(op, &c, i, lookup, how, stamp, found);
             if (st == TAMIZ_OK && answered)
                 *answered = c.at[i].table;
         }

@@ -138,16 +138,19 @@ static void take_out(struct op *op, struct store *s, const struct ingestion *in)
 
 /* ---- memtables ---- */
 
-/* Does a memtable have a key in one of the ranges? */
+/* Does a memtable have a key, or a range delete, in one of the ranges? */
 static tamiz_status memtable_overlaps(struct op *op, struct memtable *m, const struct ingestion *in,
                                       bool *overlaps)
 {
+    const struct skyline *ranges = memtable_skyline(m, SEQ_MAX);
     struct iter *it = memtable_iter(op, m);
     if (!it)
         return TAMIZ_OUT_OF_MEMORY;
     for (size_t i = 0; i < in->n && !*overlaps; i++) {
         iter_seek(it, in->metas[i].smallest, UINT64_MAX);
         *overlaps = it->valid && slice_compare(it->key, in->metas[i].largest) <= 0;
+        const struct cover *c = skyline_from(ranges, in->metas[i].smallest);
+        *overlaps |= c && slice_compare(c->from, in->metas[i].largest) <= 0;
     }
     iter_close(it);
     return TAMIZ_OK;

@@ -6,6 +6,9 @@
  * whatever must come from the device is read together. A key whose read was wasted is in the next
  * round with its next table. Two keys that want the same block read it once.
  *
+ * Where tables have range deletes, the newest one over a key ends its list of tables: what it finds
+ * is there or deleted, and whatever is older is deleted.
+ *
  * Only where there is more than one chunk are keys sorted, so that those of one block meet in one.
  */
 #include <stdlib.h>
@@ -27,9 +30,11 @@ struct pair {
 struct pending {
     size_t index; /* in the caller's arrays                   */
     struct lookup lookup;
-    uint32_t next, end; /* its pairs, newest table first          */
-    bool waits;         /* a read is under way                      */
-    bool is_followed;   /* by the ledger */
+    uint32_t next, end;  /* its pairs, newest table first          */
+    uint64_t cover;      /* a range delete over it, in the last of its tables; 0: none */
+    bool waits;          /* a read is under way                      */
+    tamiz_status failed; /* of a range delete that could not be read */
+    bool is_followed;    /* by the ledger */
     struct followed followed;
 };
 
@@ -74,7 +79,8 @@ static void follow(const struct multi *m, struct pending *p, const struct table 
 static void answer(struct multi *m, const struct pending *p, tamiz_status st, uint64_t stamp,
                    struct slice value)
 {
-    const bool found = st == TAMIZ_OK && stamp_kind(stamp) != KIND_DELETE;
+    const bool found =
+        st == TAMIZ_OK && stamp_kind(stamp) != KIND_DELETE && stamp_seq(stamp) >= p->cover;
     if (st == TAMIZ_OK && !found)
         st = TAMIZ_NOT_FOUND;
     if (found) {
@@ -123,18 +129,26 @@ static void search_memtables(struct multi *m)
     }
 }
 
-/* Every run's table for one key, behind the `n` pairs there are. Its filters' lines are named. */
-static uint32_t find_pairs_of(struct multi *m, const struct lookup *lookup, uint32_t n)
+/* Every run's table for one key, behind the `n` pairs there are. Its filters' lines are named.
+ * Returns how many pairs there are now. */
+static uint32_t find_pairs_of(struct multi *m, struct pending *p, uint32_t n)
 {
     const struct version *v = m->view->version;
+    const struct lookup *lookup = &p->lookup;
     const uint64_t word = run_word(&v->runs[0], lookup->key);
     const uint64_t mixed = filter_lines_mix(lookup->hash);
-    for (uint32_t r = 0; r < v->run_count; r++) {
+    for (uint32_t r = 0; r < v->run_count && p->cover == 0; r++) {
         const struct run *run = &v->runs[r];
         const uint32_t place = run_place(run, lookup->key, word);
         if (place == run->count)
             continue;
         struct table *t = run->handles[place];
+        bool all = false;
+        if (__builtin_expect(v->ranged, 0)) {
+            p->failed = table_cover(m->op, t, lookup, &p->cover, &all);
+            if (p->failed != TAMIZ_OK || all)
+                return n;
+        }
         m->pairs[n] = (struct pair){.table = t, .level = (int16_t)run->level};
         if (m->options->use_filters && table_has_lines(t)) {
             m->lines[m->line_count] = filter_line_of(&table_face(t)->filter, mixed);
@@ -169,7 +183,7 @@ static void find_pairs(struct multi *m)
     for (uint32_t i = 0; i < m->count; i++) {
         m->keys[i].next = n;
         if (m->view->version->run_count)
-            n = find_pairs_of(m, &m->keys[i].lookup, n);
+            n = find_pairs_of(m, &m->keys[i], n);
         m->keys[i].end = n;
     }
     ask_lines(m);
@@ -197,7 +211,7 @@ static void hear_filters(struct multi *m)
     for (uint32_t i = 0; i < m->count;) {
         struct pending *p = &m->keys[i];
         uint32_t kept = p->next;
-        tamiz_status st = TAMIZ_OK;
+        tamiz_status st = p->failed;
         tell_subject(m, p);
         for (uint32_t k = p->next; st == TAMIZ_OK && k < p->end; k++) {
             enum table_verdict verdict = TABLE_NO_FILTER;
@@ -234,7 +248,7 @@ static bool advance(struct multi *m, uint32_t i, uint32_t *waits)
     struct pending *p = &m->keys[i];
     uint64_t stamp = 0;
     struct slice value = {0};
-    tamiz_status st = TAMIZ_NOT_FOUND;
+    tamiz_status st = p->failed ? p->failed : TAMIZ_NOT_FOUND;
     tell_subject(m, p);
     while (st == TAMIZ_NOT_FOUND && p->next < p->end) {
         const struct pair *pair = &m->pairs[p->next];

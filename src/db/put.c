@@ -89,6 +89,31 @@ tamiz_status tamiz_delete(tamiz *db, const void *key, size_t key_size,
     return write_one(db, KIND_DELETE, slice_of(key, key_size), slice_of(NULL, 0), options);
 }
 
+static tamiz_status check_range(struct slice from, struct slice to)
+{
+    char a[60], b[60];
+    if (slice_compare(from, to) < 0)
+        return TAMIZ_OK;
+    return op_refuse(TAMIZ_INVALID_ARGUMENT,
+                     "delete_range: \"%s\" to \"%s\": want an end above the beginning (\"\" is a "
+                     "key, not a missing end)",
+                     slice_print(from, a, sizeof a), slice_print(to, b, sizeof b));
+}
+
+tamiz_status tamiz_delete_range(tamiz *db, const void *from, size_t from_size, const void *to,
+                                size_t to_size, const tamiz_write_options *options)
+{
+    tamiz_status st = check_key(from_size, from);
+    if (st == TAMIZ_OK)
+        st = check_key(to_size, to);
+    if (st == TAMIZ_OK)
+        st = check_range(slice_of(from, from_size), slice_of(to, to_size));
+    if (st != TAMIZ_OK)
+        return st;
+    return write_one(db, KIND_RANGE_DELETE, slice_of(from, from_size), slice_of(to, to_size),
+                     options);
+}
+
 /* ---- batches ---- */
 
 /* The same writes with the ids that they have when they go to `db`: where none is named, and what
@@ -262,6 +287,20 @@ tamiz_status tamiz_batch_delete(tamiz_batch *batch, tamiz *keyspace, const void 
                                 size_t key_size)
 {
     return batch_put_kind(batch, keyspace, KIND_DELETE, slice_of(key, key_size), slice_of(NULL, 0));
+}
+
+tamiz_status tamiz_batch_delete_range(tamiz_batch *batch, tamiz *keyspace, const void *from,
+                                      size_t from_size, const void *to, size_t to_size)
+{
+    tamiz_status st = check_key(from_size, from);
+    if (st == TAMIZ_OK)
+        st = check_key(to_size, to);
+    if (st == TAMIZ_OK)
+        st = check_range(slice_of(from, from_size), slice_of(to, to_size));
+    if (st != TAMIZ_OK)
+        return st;
+    return batch_put_kind(batch, keyspace, KIND_RANGE_DELETE, slice_of(from, from_size),
+                          slice_of(to, to_size));
 }
 
 size_t tamiz_batch_count(const tamiz_batch *batch)

@@ -224,6 +224,10 @@ static bool may_contain(struct op *op, const struct view *view, const struct loo
         enum table_verdict verdict;
         if (table_ask(op, meta->table, lookup, &how, &verdict) != TAMIZ_OK || verdict != TABLE_NO)
             return true;
+        uint64_t cover;
+        bool all;
+        if (meta->ranges && table_cover(op, meta->table, lookup, &cover, &all) == TAMIZ_OK && cover)
+            return false; /* all that is older is deleted */
     }
     return false;
 }

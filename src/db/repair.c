@@ -416,16 +416,32 @@ static struct iter *all_sources(struct repair *r, struct repair_tree *tree, tami
     return merged;
 }
 
+/* All range deletes that can be read; those that can't are lost, as other deletes are. */
+static void all_ranges(const struct repair_tree *tree, struct buf *list)
+{
+    memtable_ranges_list(tree->memtable, list);
+    for (size_t i = 0; i < tree->opened.size / sizeof(struct table *); i++) {
+        const struct ranges *ranges = table_ranges_near(source_at(tree, i));
+        if (ranges)
+            ranges_list(ranges, list);
+    }
+}
+
 static tamiz_status merge_tree(struct repair *r, struct repair_tree *tree)
 {
     enum { LEVEL = 1 };
     struct store *s = r->s;
     const tamiz_options *o = &s->options;
     tamiz_report quiet = TAMIZ_REPORT_INIT; /* told when it was verified */
+    struct buf ranges = buf_init(&s->alloc);
     struct iter *source = all_sources(r, tree, &quiet);
     if (!source)
         return TAMIZ_OUT_OF_MEMORY;
-    const struct compact_input in = {.source = source, .bottom = true};
+    all_ranges(tree, &ranges);
+    const struct compact_input in = {.source = source,
+                                     .ranges = (const struct range_delete *)(void *)ranges.data,
+                                     .range_count = ranges.size / sizeof(struct range_delete),
+                                     .bottom = true};
     const struct compact_output out = {.env = s->env,
                                        .alloc = &s->alloc,
                                        .build = options_recipe(o, LEVEL, IO_COMPACTION),
@@ -436,8 +452,10 @@ static tamiz_status merge_tree(struct repair *r, struct repair_tree *tree)
                                        .run = 1,
                                        .next_file = store_next_file,
                                        .next_file_ctx = s};
-    const tamiz_status st = compact_run(r->op, &in, &out, &tree->made);
+    const tamiz_status st =
+        ranges.failed ? op_fail_memory(r->op) : compact_run(r->op, &in, &out, &tree->made);
     iter_close(source);
+    buf_free(&ranges);
     return st;
 }
 

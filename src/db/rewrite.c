@@ -74,6 +74,16 @@ static uint64_t tables_bytes(const struct buf *tables)
     return sum;
 }
 
+/* Range deletes in memory show what lies inside them and can go. What fails here fails again, and
+ * is told, where the table is read. */
+static void load_ranges(struct store *s, const struct op *op, struct table_meta *meta)
+{
+    struct op quiet;
+    op_init(&quiet, &s->alloc, op->count);
+    if (meta->ranges)
+        (void)table_load(&quiet, meta->table);
+}
+
 static struct version_edit edit_of(const struct buf *removed, const struct buf *added)
 {
     return (struct version_edit){.removed =
@@ -83,12 +93,14 @@ static struct version_edit edit_of(const struct buf *removed, const struct buf *
                                  .added_count = added->size / sizeof(struct table_meta *)};
 }
 
-/* The versions have references of their own. */
-static void forget_tables(struct store *s, struct buf *tables)
+/* They are installed: the versions have references of their own. */
+static void forget_tables(const struct op *op, struct store *s, struct buf *tables)
 {
     struct table_meta **list = (struct table_meta **)(void *)tables->data;
-    for (size_t i = 0; i < tables->size / sizeof *list; i++)
+    for (size_t i = 0; i < tables->size / sizeof *list; i++) {
+        load_ranges(s, op, list[i]);
         table_meta_unref(&s->alloc, list[i]);
+    }
     buf_clear(tables);
 }
 
@@ -99,14 +111,17 @@ static tamiz_status write_memtable(struct op *op, const struct sealed *sealed, s
 {
     struct store *s = sealed->db->store;
     struct memtable *m = sealed->memtable->memtable;
-    struct buf snapshots = buf_init(&s->alloc);
+    struct buf snapshots = buf_init(&s->alloc), ranges = buf_init(&s->alloc);
     struct iter *source = NULL;
     tamiz_status st = TAMIZ_OK;
     snapshot_list(s, &snapshots);
-    TRY(snapshots.failed ? op_fail_memory(op) : TAMIZ_OK);
+    memtable_ranges_list(m, &ranges);
+    TRY(snapshots.failed || ranges.failed ? op_fail_memory(op) : TAMIZ_OK);
     source = memtable_iter(op, m);
     TRY(source ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
     const struct compact_input in = {.source = source,
+                                     .ranges = (const struct range_delete *)(void *)ranges.data,
+                                     .range_count = ranges.size / sizeof(struct range_delete),
                                      .snapshots = (const uint64_t *)(const void *)snapshots.data,
                                      .snapshot_count = snapshots.size / sizeof(uint64_t)};
     struct compact_output out = output_of(sealed->db, 0, background_next_run(s), IO_DATA);
@@ -116,6 +131,7 @@ static tamiz_status write_memtable(struct op *op, const struct sealed *sealed, s
 done:
     iter_close(source);
     buf_free(&snapshots);
+    buf_free(&ranges);
     return st;
 }
 
@@ -207,7 +223,7 @@ tamiz_status flush_memtables(struct op *op, struct store *s, const struct sealed
     TRY(secure_logs(op, s, list, n));
     TRY(install(op, s, changes, count, log_number));
     for (size_t i = 0; i < count; i++) {
-        forget_tables(s, &flushes[i].tables);
+        forget_tables(op, s, &flushes[i].tables);
         tell_flush(op, s, &flushes[i], changes[i].flushed_count);
     }
     store_drop_logs(op, s);
@@ -223,6 +239,45 @@ done:
 }
 
 /* ---- a merge ---- */
+
+/* All range deletes of the inputs, appended to `list`. */
+static tamiz_status job_ranges(struct op *op, const struct job *j, struct buf *list)
+{
+    tamiz_status st = TAMIZ_OK;
+    for (size_t i = 0; i < job_count(j); i++) {
+        const struct ranges *ranges;
+        if (job_input(j, i)->ranges == 0)
+            continue;
+        TRY(table_ranges(op, job_input(j, i)->table, &ranges));
+        ranges_list(ranges, list);
+    }
+    if (list->failed)
+        st = op_fail_memory(op);
+done:
+    return st;
+}
+
+/* What a range delete hides from everyone goes unread. */
+static tamiz_status drop_tables(struct op *op, struct tamiz *db, const struct job *j)
+{
+    struct store *s = db->store;
+    struct buf removed = buf_init(&s->alloc), none = buf_init(&s->alloc);
+    uint64_t bytes = 0;
+    tamiz_status st = TAMIZ_OK;
+    for (size_t i = 0; i < job_count(j); i++) {
+        buf_append(&removed, &job_input(j, i)->number, sizeof(uint64_t));
+        bytes += job_input(j, i)->file_size;
+    }
+    TRY(removed.failed ? op_fail_memory(op) : TAMIZ_OK);
+    const struct version_edit edit = edit_of(&removed, &none);
+    TRY(install_tables(op, db, &edit));
+    counter_add(&op->count->tables_dropped, job_count(j));
+    store_event(s, TAMIZ_EVENT_COMPACTION, "%zu tables, %llu bytes, inside deleted ranges: dropped",
+                job_count(j), (unsigned long long)bytes);
+done:
+    buf_free(&removed);
+    return st;
+}
 
 /* Sources of a job: one iterator a table, newest run first. */
 static struct iter *job_iter(struct op *op, const struct job *j)
@@ -267,6 +322,7 @@ static tamiz_status move_table(struct op *op, struct tamiz *db, const struct job
                                     .tombstones = m->tombstones,
                                     .seq_min = m->seq_min,
                                     .seq_max = m->seq_max,
+                                    .ranges = m->ranges,
                                     .filter_bytes = m->filter_bytes,
                                     .smallest = m->smallest,
                                     .largest = m->largest};
@@ -286,10 +342,12 @@ tamiz_status db_merge(struct op *op, struct tamiz *db, struct version *base, str
     (void)base; /* held by the caller for as long as the inputs are used */
     struct store *s = db->store;
     struct buf snapshots = buf_init(&s->alloc), tables = buf_init(&s->alloc),
-               removed = buf_init(&s->alloc);
+               removed = buf_init(&s->alloc), ranges = buf_init(&s->alloc);
     struct iter *source = NULL;
     uint64_t bytes_in = 0;
     tamiz_status st = TAMIZ_OK;
+    if (j->drop)
+        return drop_tables(op, db, j);
     const uint64_t run = j->new_run || !j->output_run ? background_next_run(s) : j->output_run;
     if (j->move)
         return move_table(op, db, j, run);
@@ -299,11 +357,14 @@ tamiz_status db_merge(struct op *op, struct tamiz *db, struct version *base, str
     }
     snapshot_list(s, &snapshots);
     TRY(snapshots.failed || removed.failed ? op_fail_memory(op) : TAMIZ_OK);
+    TRY(job_ranges(op, j, &ranges));
     source = job_iter(op, j);
     TRY(source ? TAMIZ_OK : op->status);
     const struct compact_input in = {.source = source,
                                      .snapshots = (const uint64_t *)(const void *)snapshots.data,
                                      .snapshot_count = snapshots.size / sizeof(uint64_t),
+                                     .ranges = (const struct range_delete *)(void *)ranges.data,
+                                     .range_count = ranges.size / sizeof(struct range_delete),
                                      .bottom = j->bottom,
                                      .cancelled = cancelled,
                                      .cancel_ctx = db};
@@ -317,7 +378,7 @@ tamiz_status db_merge(struct op *op, struct tamiz *db, struct version *base, str
     if (tables.size)
         TRY(env_sync_directory(op, s->env, s->directory));
     TRY(install_tables(op, db, &edit));
-    forget_tables(s, &tables);
+    forget_tables(op, s, &tables);
     counter_add(&op->count->compactions, 1);
     counter_add(&op->count->compaction_bytes_in, bytes_in);
     counter_add(&op->count->compaction_bytes_out, bytes_out);
@@ -329,6 +390,7 @@ done:
     discard_tables(op, s, &tables); /* none, where they were installed */
     buf_free(&snapshots);
     buf_free(&tables);
+    buf_free(&ranges);
     buf_free(&removed);
     return st;
 }

@@ -44,20 +44,59 @@ static bool below_lower(const struct tamiz_iter *it, struct slice key)
     return it->has_lower && slice_compare(key, buf_slice(&it->lower)) < 0;
 }
 
+/* ---- range deletes ---- */
+
+enum { PASS_STEPS = 4 }; /* dead versions of one piece that are stepped over before a seek */
+
+/* The piece that hides the merge's version, or NULL. */
+static inline const struct cover *cover_of(struct tamiz_iter *it)
+{
+    if (__builtin_expect(it->covers.count == 0, 1))
+        return NULL;
+    const struct cover *c = covers_find(&it->covers, it->merge->key);
+    return c && c->seq > stamp_seq(it->merge->stamp) ? c : NULL;
+}
+
+/* Past the merge's version, which the piece hides, and more of what it hides. */
+static void pass(struct tamiz_iter *it, const struct cover *c, bool backwards)
+{
+    const struct merge_past past = {c->source + 1, it->covers.newest, c->seq};
+    it->passed = it->passing == c ? it->passed + 1 : 0;
+    it->passing = c;
+    if (it->passed >= PASS_STEPS && merge_skip(it->merge, &past, backwards ? c->from : c->to))
+        return;
+    if (backwards)
+        iter_prev(it->merge);
+    else
+        iter_next(it->merge);
+}
+
+/* ---- settling ---- */
+
 /* From the merge's position on, to the first visible entry whose key is not saved_key (where
  * `skip`). */
 static void settle_forwards(struct tamiz_iter *it, bool skip)
 {
     struct iter *m = it->merge;
-    for (; m->valid; iter_next(m)) {
+    const struct cover *hidden;
+    while (m->valid) {
         it->steps++;
-        if (skip && slice_equal(m->key, buf_slice(&it->saved_key)))
+        if (skip && slice_equal(m->key, buf_slice(&it->saved_key))) {
+            iter_next(m);
             continue;
+        }
         skip = false;
         if (above_upper(it, m->key))
             break;
-        if (m->stamp > it->stamp_max)
+        if (m->stamp > it->stamp_max) {
+            iter_next(m);
             continue;
+        }
+        hidden = cover_of(it);
+        if (hidden) {
+            pass(it, hidden, false);
+            continue;
+        }
         /* The newest visible version decides over all older ones of its key. */
         if (!save(it, &it->saved_key, m->key))
             return;
@@ -66,6 +105,7 @@ static void settle_forwards(struct tamiz_iter *it, bool skip)
             return;
         }
         skip = true;
+        iter_next(m);
     }
     fail(it, m->status);
 }
@@ -75,8 +115,9 @@ static void settle_forwards(struct tamiz_iter *it, bool skip)
 static void settle_backwards(struct tamiz_iter *it)
 {
     struct iter *m = it->merge;
+    const struct cover *hidden;
     bool have = false, live = false;
-    for (; m->valid; iter_prev(m)) {
+    while (m->valid) {
         it->steps++;
         if (have && !slice_equal(m->key, buf_slice(&it->saved_key))) {
             if (live)
@@ -85,14 +126,22 @@ static void settle_backwards(struct tamiz_iter *it)
         }
         if (!have && below_lower(it, m->key))
             break;
-        if (m->stamp > it->stamp_max)
+        if (m->stamp > it->stamp_max) {
+            iter_prev(m);
             continue;
+        }
+        hidden = cover_of(it);
+        if (hidden) { /* older than what hides it, as all of its key so far: as good as not there */
+            pass(it, hidden, true);
+            continue;
+        }
         if (!have && !save(it, &it->saved_key, m->key))
             return;
         have = true;
         live = stamp_kind(m->stamp) == KIND_PUT;
         if (live && !save(it, &it->saved_value, m->value))
             return;
+        iter_prev(m);
     }
     if (m->status != TAMIZ_OK)
         fail(it, m->status);
@@ -287,6 +336,14 @@ static tamiz_status take_bounds(struct tamiz_iter *it, const tamiz_read_options 
     return it->lower.failed || it->upper.failed ? op_fail_memory(&it->op) : TAMIZ_OK;
 }
 
+/* The bounds are not changed any more: the pieces borrow their bytes. */
+static tamiz_status take_covers(struct tamiz_iter *it, uint64_t seq)
+{
+    const struct slice lower = buf_slice(&it->lower), upper = buf_slice(&it->upper);
+    return covers_init(&it->op, &it->store->alloc, it->view, seq, it->has_lower ? &lower : NULL,
+                       it->has_upper ? &upper : NULL, &it->covers);
+}
+
 /* One source a memtable and a run, newest first. */
 static tamiz_status open_sources(struct tamiz_iter *it, const tamiz_read_options *options)
 {
@@ -348,6 +405,7 @@ static void iter_free(struct tamiz_iter *it)
 {
     const struct alloc *alloc = &it->store->alloc;
     iter_close(it->merge);
+    covers_free(&it->covers, alloc);
     view_unref(it->view);
     buf_free(&it->lower);
     buf_free(&it->upper);
@@ -396,7 +454,7 @@ static bool iter_park(struct tamiz_iter *it)
 {
     const struct view *view = it->view; /* once it is parked it may be anybody's */
     struct tamiz *db = it->db;
-    if (!it->plain || it->status < 0)
+    if (!it->plain || it->status < 0 || covers_possible(view))
         return false;
     iter_rest(it->merge);
     trim(&it->saved_key);
@@ -415,7 +473,7 @@ static struct tamiz_iter *iter_again(struct tamiz *db, const tamiz_read_options 
     struct tamiz_iter *it = is_plain(options) ? park_take(&db->park) : NULL;
     if (!it)
         return NULL;
-    if (view_borrow(db, &seq) != it->view) {
+    if (view_borrow(db, &seq) != it->view || covers_possible(it->view)) {
         iter_end(it);
         return NULL;
     }
@@ -467,6 +525,7 @@ tamiz_status tamiz_iter_open(tamiz *db, const tamiz_read_options *options, tamiz
     if (!it)
         return op_refuse(TAMIZ_OUT_OF_MEMORY, "out of memory");
     TRY(take_bounds(it, options));
+    TRY(take_covers(it, stamp_seq(it->stamp_max)));
     TRY(open_sources(it, options));
     it->plain = is_plain(options);
     *iter = it;

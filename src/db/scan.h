@@ -2,12 +2,13 @@
  *
  * Ordered reads, forwards and back. The merge below shows every version; here the versions above
  * the snapshot, the older ones of a key, and tombstones are skipped, and the bounds are looked at
- * on every step, so that a field of dead entries beyond a bound is never walked.
+ * on every step, so that a field of dead entries beyond a bound is never walked. What lies under a
+ * range delete is passed with a seek to its end, after a few steps have shown that it is worth one.
  */
 #ifndef TAMIZ_DB_SCAN_H
 #define TAMIZ_DB_SCAN_H
 
-#include "db/view.h"
+#include "db/covers.h"
 
 /*
  * Forwards, the merge stands on the current entry, and key and value are its own. Backwards, the
@@ -21,6 +22,9 @@ struct tamiz_iter {
     struct counters count;
     struct op op;
     struct iter *merge;
+    struct covers covers;        /* range deletes; most iterators see none */
+    const struct cover *passing; /* the piece whose keys are being passed, so many so far */
+    uint32_t passed;
     uint64_t stamp_max;
     bool plain; /* its sources suit whoever asks for nothing special: can wait in the park */
     bool has_lower, has_upper;
@@ -33,8 +37,8 @@ struct tamiz_iter {
     uint64_t steps;
 };
 
-/* Frees the iterators that wait in the keyspace's park, those over `view` or, where it is NULL, all.
- * store->mutex held. */
+/* Frees the iterators that wait in the keyspace's park, those over `view` or, where it is NULL,
+ * all. store->mutex held. */
 void iters_forget(struct tamiz *db, const struct view *view);
 
 #endif

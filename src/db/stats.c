@@ -83,6 +83,7 @@ static void fill_shape(tamiz_stats *out, const struct view *view)
             level->bytes += meta->file_size;
             level->keys += meta->keys;
             level->filter_bytes += meta->filter_bytes;
+            out->range_deletes += meta->ranges;
             out->table_memory_bytes += table_memory(meta->table);
         }
     }
@@ -124,6 +125,10 @@ static void fill_counters(tamiz_stats *out, const struct counters *c)
     out->stall_flush_us = counter_get(&c->stall_flush_us);
     out->stall_level0_us = counter_get(&c->stall_level0_us);
     out->stall_debt_us = counter_get(&c->stall_debt_us);
+    out->tables_dropped = counter_get(&c->tables_dropped);
+    out->range_deleted = counter_get(&c->memtables.steps[TAMIZ_STEP_RANGE_TOMBSTONE]);
+    for (int i = 0; i < TAMIZ_LEVELS; i++)
+        out->range_deleted += counter_get(&c->level[i].steps[TAMIZ_STEP_RANGE_TOMBSTONE]);
     out->filter_audits = counter_get(&c->filter_audits);
     out->filter_denials = counter_get(&c->filter_denials);
     out->checkpoints = counter_get(&c->checkpoints);
@@ -245,6 +250,9 @@ static const struct field store_fields[] = {
     WHOLE(table_memory_bytes),
     WHOLE(filter_audits),
     WHOLE(filter_denials),
+    WHOLE(range_deletes),
+    WHOLE(range_deleted),
+    WHOLE(tables_dropped),
     WHOLE(prefix_probes),
     WHOLE(prefix_negatives),
     WHOLE(prefix_false_positives),
@@ -421,16 +429,18 @@ static void levels_text(struct buf *out, const tamiz_stats *s, const struct vers
 
 static void tables_text(struct buf *out, const struct version *v)
 {
-    buf_text(out,
-             "level  run     table         bytes       keys  tombstones  smallest .. largest\n");
+    buf_text(
+        out,
+        "level  run     table         bytes       keys  tombstones  ranges  smallest .. largest\n");
     for (uint32_t r = 0; r < v->run_count; r++)
         for (uint32_t i = 0; i < v->runs[r].count; i++) {
             const struct table_meta *m = v->runs[r].tables[i];
             char smallest[64], largest[64];
-            buf_printf(out, "%5u %4llu  %06llu %13llu %10llu %11llu  %s .. %s\n", v->runs[r].level,
-                       (unsigned long long)v->runs[r].id, (unsigned long long)m->number,
-                       (unsigned long long)m->file_size, (unsigned long long)m->keys,
-                       (unsigned long long)m->tombstones,
+            buf_printf(out, "%5u %4llu  %06llu %13llu %10llu %11llu %7llu  %s .. %s\n",
+                       v->runs[r].level, (unsigned long long)v->runs[r].id,
+                       (unsigned long long)m->number, (unsigned long long)m->file_size,
+                       (unsigned long long)m->keys, (unsigned long long)m->tombstones,
+                       (unsigned long long)m->ranges,
                        slice_print(m->smallest, smallest, sizeof smallest),
                        slice_print(m->largest, largest, sizeof largest));
         }

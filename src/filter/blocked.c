@@ -98,7 +98,8 @@ double blocked_rate(const struct filter_view *view)
         lines_with[filter_count_bits(payload + at, LINE_BYTES)]++;
     double sum = 0;
     for (unsigned set = 0; set <= LINE_BITS; set++)
-        sum += (double)lines_with[set] * theory_power(set / (double)LINE_BITS, k);
+        if (lines_with[set])
+            sum += (double)lines_with[set] * theory_power(set / (double)LINE_BITS, k);
     return sum * LINE_BYTES / (double)payload_bytes;
 }
 

@@ -37,7 +37,7 @@ tamiz_status batch_add(struct op *op, struct batch *b, enum kind kind, uint64_t 
     buf_u8(&b->body, (uint8_t)kind);
     buf_varint(&b->body, keyspace);
     buf_block(&b->body, key);
-    if (kind == KIND_PUT)
+    if (kind != KIND_DELETE)
         buf_block(&b->body, value);
     b->count++;
     return TAMIZ_OK;
@@ -55,10 +55,13 @@ static bool take_write(struct reader *in, struct batch_write *w)
     const uint8_t kind = reader_u8(in);
     w->keyspace = reader_varint(in);
     w->key = reader_block(in);
-    w->value = kind == KIND_PUT ? reader_block(in) : slice_of(NULL, 0);
-    w->kind = (enum kind)(kind <= KIND_LAST ? kind : KIND_DELETE);
-    return !in->bad && kind <= KIND_LAST && w->key.size <= KEY_SIZE_MAX &&
-           w->value.size <= VALUE_SIZE_MAX;
+    w->value = kind != KIND_DELETE ? reader_block(in) : slice_of(NULL, 0);
+    w->kind = (enum kind)(kind_is_known(kind) ? kind : KIND_DELETE);
+    if (in->bad || !kind_is_known(kind) || w->key.size > KEY_SIZE_MAX)
+        return false;
+    if (kind == KIND_RANGE_DELETE)
+        return w->value.size <= KEY_SIZE_MAX && slice_compare(w->key, w->value) < 0;
+    return w->value.size <= VALUE_SIZE_MAX;
 }
 
 tamiz_status batch_open(struct op *op, struct slice body, struct batch_reader *r,

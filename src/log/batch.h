@@ -5,7 +5,8 @@
  *     first sequence varint | count varint | count × { kind u8, keyspace varint, key block, [value
  * block] }
  *
- * The i-th write has sequence first + i. A tombstone has no value. docs/format/log.md
+ * The i-th write has sequence first + i. A tombstone has no value; that of a range delete is the
+ * key where it ends. docs/format/log.md
  */
 #ifndef TAMIZ_LOG_BATCH_H
 #define TAMIZ_LOG_BATCH_H

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "mem/mem_filter.h"
+#include "mem/mem_range.h"
 #include "mem/mem_tree.h"
 
 enum {
@@ -17,11 +18,12 @@ struct memtable {
     /* What a search that finds nothing touches: a line that writing does not. */
     _Alignas(64) struct mem_filter filter;
     atomic_bool used; /* there is a version: most reads meet an empty memtable or none */
+    _Atomic(const struct mem_range *) ranges; /* the newest; NULL: no range was deleted */
     const struct alloc *alloc;
     /* The writer's. */
     _Alignas(64) struct arena arena;
     struct mem_tree tree;
-    counter bytes, count; /* for any thread */
+    counter bytes, count, newest; /* for any thread */
 };
 
 /* A sixteenth of what is expected, so that a small memtable does not hold large chunks. */
@@ -64,10 +66,25 @@ void memtable_free(struct memtable *m)
     mem_free_aligned(alloc, m, sizeof *m, _Alignof(struct memtable));
 }
 
+static tamiz_status add_range(struct op *op, struct memtable *m, struct slice from, struct slice to,
+                              uint64_t seq)
+{
+    const struct mem_range *r = mem_range_new(
+        &m->arena, atomic_load_explicit(&m->ranges, memory_order_relaxed), from, to, seq);
+    if (!r)
+        return op_fail_memory(op);
+    atomic_store_explicit(&m->ranges, r, memory_order_release);
+    bytes_update(m);
+    counter_add(&m->count, 1);
+    return TAMIZ_OK;
+}
+
 tamiz_status memtable_add(struct op *op, struct memtable *m, struct slice key, uint64_t hash,
                           uint64_t stamp, struct slice value)
 {
     assert(key.size <= KEY_SIZE_MAX && value.size <= VALUE_SIZE_MAX && hash == hash_key(key));
+    if (__builtin_expect(stamp_kind(stamp) == KIND_RANGE_DELETE, 0))
+        return add_range(op, m, key, value, stamp_seq(stamp));
     memtable_prefetch(m, hash); /* arrives while the tree is searched */
     if (!mem_tree_add(&m->tree, key, stamp, value))
         return op_fail_memory(op);
@@ -76,6 +93,27 @@ tamiz_status memtable_add(struct op *op, struct memtable *m, struct slice key, u
         atomic_store_explicit(&m->used, true, memory_order_relaxed);
     bytes_update(m);
     counter_add(&m->count, 1);
+    atomic_store_explicit(&m->newest, stamp_seq(stamp), memory_order_relaxed);
+    return TAMIZ_OK;
+}
+
+/* Where ranges were deleted: what the tree found (NULL: nothing) under them. */
+static tamiz_status judge_ranges(struct op *op, const struct mem_range *ranges,
+                                 const struct lookup *lookup, const struct entry *e,
+                                 uint64_t *stamp, struct slice *value)
+{
+    const struct mem_range *r = mem_range_at(ranges, stamp_seq(lookup->stamp_max));
+    const struct cover *c = r ? skyline_find(r->skyline, lookup->key) : NULL;
+    if (c && (!e || c->seq > stamp_seq(e->stamp))) {
+        op_step(op, &(const tamiz_step_info){
+                        .kind = TAMIZ_STEP_RANGE_TOMBSTONE, .level = -1, .text = "", .filter = ""});
+        *stamp = stamp_of(c->seq, KIND_DELETE);
+        return TAMIZ_OK;
+    }
+    if (!e)
+        return TAMIZ_NOT_FOUND;
+    *stamp = e->stamp;
+    *value = entry_value(e);
     return TAMIZ_OK;
 }
 
@@ -90,9 +128,12 @@ tamiz_status memtable_get(struct op *op, const struct memtable *m, const struct 
     counter_add(&op->count->memtables.steps[kind], 1);
     if (__builtin_expect(op->trace != NULL, 0))
         op_tell(op, &(const tamiz_step_info){.kind = kind, .level = -1});
-    if (!maybe)
+    const struct mem_range *ranges = atomic_load_explicit(&m->ranges, memory_order_acquire);
+    if (!maybe && __builtin_expect(!ranges, 1))
         return TAMIZ_NOT_FOUND;
-    const struct entry *e = mem_tree_find(&m->tree, lookup->key, lookup->stamp_max);
+    const struct entry *e = maybe ? mem_tree_find(&m->tree, lookup->key, lookup->stamp_max) : NULL;
+    if (__builtin_expect(ranges != NULL, 0))
+        return judge_ranges(op, ranges, lookup, e, stamp, value);
     if (!e)
         return TAMIZ_NOT_FOUND;
     *stamp = e->stamp;
@@ -114,6 +155,25 @@ size_t memtable_bytes(const struct memtable *m)
 uint64_t memtable_count(const struct memtable *m)
 {
     return counter_get(&m->count);
+}
+
+uint64_t memtable_newest(const struct memtable *m)
+{
+    return counter_get(&m->newest);
+}
+
+const struct skyline *memtable_skyline(const struct memtable *m, uint64_t seq)
+{
+    const struct mem_range *r =
+        mem_range_at(atomic_load_explicit(&m->ranges, memory_order_acquire), seq);
+    return r ? r->skyline : NULL;
+}
+
+void memtable_ranges_list(const struct memtable *m, struct buf *list)
+{
+    const struct mem_range *r = atomic_load_explicit(&m->ranges, memory_order_acquire);
+    for (; r; r = r->below)
+        buf_append(list, &r->is, sizeof r->is);
 }
 
 struct memtable_iter {

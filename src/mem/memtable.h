@@ -10,6 +10,8 @@
 #include "base/iter.h"
 #include "base/key.h"
 #include "base/op.h"
+#include "base/ranges.h"
+#include "base/skyline.h"
 
 struct memtable;
 
@@ -18,15 +20,15 @@ struct memtable;
 struct memtable *memtable_new(const struct alloc *alloc, size_t expected_bytes);
 void memtable_free(struct memtable *m);
 
-/* Adds one version; `hash` is hash_key(key). Stamps of one key grow. TAMIZ_OUT_OF_MEMORY leaves it
- * as it was.
- */
+/* Adds one version, or, of KIND_RANGE_DELETE, one delete of [key, value); `hash` is hash_key(key).
+ * Stamps of one key grow, those of range deletes too. TAMIZ_OUT_OF_MEMORY leaves it as it was. */
 tamiz_status memtable_add(struct op *op, struct memtable *m, struct slice key, uint64_t hash,
                           uint64_t stamp, struct slice value);
 
 /* The newest version at or below lookup->stamp_max. TAMIZ_OK: *stamp and *value (borrowed, as long
- * as the memtable) are its own, tombstones included. TAMIZ_NOT_FOUND: never heard of the key. Tells
- * its step. */
+ * as the memtable) are its own, tombstones included; where a range delete is what the memtable
+ * knows last of the key, the stamp is its own, of KIND_DELETE. TAMIZ_NOT_FOUND: never heard of the
+ * key. Tells its step. */
 tamiz_status memtable_get(struct op *op, const struct memtable *m, const struct lookup *lookup,
                           uint64_t *stamp, struct slice *value);
 
@@ -36,10 +38,18 @@ void memtable_prefetch(const struct memtable *m, uint64_t hash);
 /* Memory that its versions and its filter take; any thread. Held is up to a sixteenth of
  * expected_bytes more: the chunk that fills next. */
 size_t memtable_bytes(const struct memtable *m);
-uint64_t memtable_count(const struct memtable *m); /* versions; any thread */
+uint64_t memtable_count(const struct memtable *m); /* versions and range deletes; any thread */
 
-/* In version order. Sees all that was added before it was opened; of what is added later, some:
- * whoever walks is bounded by a stamp. NULL: memory is out (recorded in op). */
+/* What its range deletes up to `seq` make together; NULL: there are none. Any thread. */
+const struct skyline *memtable_skyline(const struct memtable *m, uint64_t seq);
+/* Appends a struct range_delete each to `list`, keys borrowed from the memtable. Any thread. */
+void memtable_ranges_list(const struct memtable *m, struct buf *list);
+
+/* Sequence of the newest version, range deletes not counted; any thread. */
+uint64_t memtable_newest(const struct memtable *m);
+
+/* In version order, without range deletes. Sees all that was added before it was opened; of what is
+ * added later, some: whoever walks is bounded by a stamp. NULL: memory is out (recorded in op). */
 struct iter *memtable_iter(struct op *op, const struct memtable *m);
 
 #endif

@@ -93,7 +93,7 @@ static bool raw_entry_at(const struct block *b, uint32_t i, struct raw_entry *e)
     const uint8_t *at = b->entries.data + start;
     const size_t size = (size_t)(end - start);
     return (raw_entry_short(at, size, e) || raw_entry_any(at, size, e)) &&
-           stamp_kind(e->stamp) <= KIND_LAST;
+           stamp_kind(e->stamp) <= KIND_POINT_LAST;
 }
 
 /* Whole key of the restart of entry `i`'s group. */

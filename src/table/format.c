@@ -79,18 +79,19 @@ tamiz_status table_header_decode(struct op *op, struct slice bytes, const char *
 }
 
 /*
- * Footer, the last 96 bytes:
+ * Footer, the last 112 bytes:
  *
  *      0  u64 offset, u64 size   dictionary block; 0, 0: none
- *     16  u64 offset, u64 size   filter block;     0, 0: none
- *     32  u64 offset, u64 size   index block
- *     48  u64 offset, u64 size   properties block
- *     64  u64  file id
- *     72  u32  0
- *     76  u32  format version
- *     80  u64  checksum of bytes 0..79, seeded with the file id and the footer's offset, which is
+ *     16  u64 offset, u64 size   ranges block;     0, 0: none
+ *     32  u64 offset, u64 size   filter block;     0, 0: none
+ *     48  u64 offset, u64 size   index block
+ *     64  u64 offset, u64 size   properties block
+ *     80  u64  file id
+ *     88  u32  0
+ *     92  u32  format version
+ *     96  u64  checksum of bytes 0..95, seeded with the file id and the footer's offset, which is
  *              where the properties block ends
- *     88  u64  magic
+ *    104  u64  magic
  */
 static uint64_t footer_offset(const struct table_footer *f)
 {
@@ -109,13 +110,14 @@ void table_footer_encode(struct buf *out, const struct table_footer *f)
     uint8_t bytes[TABLE_FOOTER_SIZE] = {0};
     uint8_t *at = bytes;
     at = put_extent(at, f->dictionary);
+    at = put_extent(at, f->ranges);
     at = put_extent(at, f->filter);
     at = put_extent(at, f->index);
     at = put_extent(at, f->properties);
     store_u64(at, f->file_id);
-    store_u32(bytes + 76, TABLE_FORMAT_VERSION);
-    store_u64(bytes + 80, checksum(f->file_id, footer_offset(f), slice_of(bytes, 80)));
-    store_u64(bytes + 88, TABLE_MAGIC);
+    store_u32(bytes + 92, TABLE_FORMAT_VERSION);
+    store_u64(bytes + 96, checksum(f->file_id, footer_offset(f), slice_of(bytes, 96)));
+    store_u64(bytes + 104, TABLE_MAGIC);
     buf_append(out, bytes, sizeof bytes);
 }
 
@@ -142,12 +144,12 @@ static bool extent_follows(struct extent e, bool first, uint64_t *at, uint64_t e
 static tamiz_status check_extents(struct op *op, const struct table_footer *f, uint64_t end,
                                   const char *path)
 {
-    const struct extent all[] = {f->dictionary, f->filter, f->index, f->properties};
-    static const char *const names[] = {"dictionary", "filter", "index", "properties"};
+    const struct extent all[] = {f->dictionary, f->ranges, f->filter, f->index, f->properties};
+    static const char *const names[] = {"dictionary", "ranges", "filter", "index", "properties"};
     uint64_t at = TABLE_HEADER_SIZE;
     bool first = true;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        if (!extent_follows(all[i], first, &at, end) || (i >= 2 && all[i].size == 0))
+        if (!extent_follows(all[i], first, &at, end) || (i >= 3 && all[i].size == 0))
             return op_fail(op, TAMIZ_CORRUPTION,
                            "%s: offset %llu: expected the %s block between %llu and %llu, found "
                            "offset %llu, size %llu",
@@ -165,6 +167,7 @@ static tamiz_status check_extents(struct op *op, const struct table_footer *f, u
 uint64_t table_data_end(const struct table_footer *f)
 {
     return f->dictionary.size ? f->dictionary.offset
+           : f->ranges.size   ? f->ranges.offset
            : f->filter.size   ? f->filter.offset
                               : f->index.offset;
 }
@@ -181,6 +184,7 @@ tamiz_status table_footer_decode(struct op *op, struct slice bytes, uint64_t fil
     struct reader r = reader_of(bytes);
     struct table_footer f;
     f.dictionary = get_extent(&r);
+    f.ranges = get_extent(&r);
     f.filter = get_extent(&r);
     f.index = get_extent(&r);
     f.properties = get_extent(&r);
@@ -189,11 +193,11 @@ tamiz_status table_footer_decode(struct op *op, struct slice bytes, uint64_t fil
     const uint32_t version = reader_u32(&r);
     const uint64_t sum = reader_u64(&r), magic = reader_u64(&r);
     if (magic != TABLE_MAGIC)
-        return mismatch(op, path, offset + 88, "magic at the end", TABLE_MAGIC, magic);
-    const uint64_t expected = checksum(f.file_id, offset, slice_of(bytes.data, 80));
+        return mismatch(op, path, offset + 104, "magic at the end", TABLE_MAGIC, magic);
+    const uint64_t expected = checksum(f.file_id, offset, slice_of(bytes.data, 96));
     if (sum != expected)
-        return mismatch(op, path, offset + 80, "checksum of the footer", expected, sum);
-    tamiz_status st = check_version(op, version, path, offset + 76);
+        return mismatch(op, path, offset + 96, "checksum of the footer", expected, sum);
+    tamiz_status st = check_version(op, version, path, offset + 92);
     if (st == TAMIZ_OK)
         st = check_extents(op, &f, offset, path);
     if (st == TAMIZ_OK)

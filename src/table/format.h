@@ -12,6 +12,8 @@
  *     +--------------------+
  *     | dictionary block   |  what the data blocks were packed with; absent but for zstd-dict
  *     +--------------------+
+ *     | ranges block       |  its range deletes (base/ranges.h); absent where it has none
+ *     +--------------------+
  *     | filter block       |  an image (docs/format/filter.md); absent with filter=none. Behind it
  *     |                    |  perhaps another, over the prefixes of the keys: the properties say
  *     +--------------------+
@@ -20,8 +22,8 @@
  *     | properties block   |  counts, smallest and largest key, sequence range, filter, hash name,
  *     |                    |  …
  *     +--------------------+
- *     | footer        96 B |  extents of dictionary, filter, index, properties; file id; checksum;
- *     |                    |  magic
+ *     | footer       112 B |  extents of dictionary, ranges, filter, index, properties; file id;
+ *     |                    |  checksum; magic
  *     +--------------------+ file size
  *
  * No byte between two parts is left over: each begins where the one before ends, and a reader
@@ -41,7 +43,7 @@
 enum {
     TABLE_FORMAT_VERSION = 1,
     TABLE_HEADER_SIZE = 40,
-    TABLE_FOOTER_SIZE = 96,
+    TABLE_FOOTER_SIZE = 112,
     BLOCK_TRAILER_SIZE = 9,
     BLOCK_RAW_MAX_COMPRESSED =
         16 << 20, /* a block that unpacks to more is stored as it is, and refused packed: the bound
@@ -59,6 +61,7 @@ struct extent {
 
 struct table_footer {
     struct extent dictionary; /* size 0: none */
+    struct extent ranges;     /* size 0: none */
     struct extent filter;     /* size 0: none */
     struct extent index;
     struct extent properties;
@@ -73,7 +76,9 @@ struct prefix_filter_place {
     uint64_t keys_size;      /* of the image over the keys; 0: that is the whole payload */
 };
 
-/* Everything a table says of itself. Slices borrow the decoded block. */
+/* Everything a table says of itself. Slices borrow the decoded block. Sequences and keys at either
+ * end are those of its entries and of its range deletes together; the largest key may be one too
+ * many, where a range delete ends there (range_last_key). */
 struct table_properties {
     uint64_t entries; /* versions                       */
     uint64_t keys;    /* distinct user keys             */

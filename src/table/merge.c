@@ -151,6 +151,21 @@ static void turn(struct merge *m, bool backward)
     build(m, backward);
 }
 
+/* ---- skipping ---- */
+
+static bool is_past(const struct merge_past *past, size_t source)
+{
+    return source >= past->behind || past->newest[source] < past->seq;
+}
+
+static void move_past(struct iter *it, struct slice key, bool backward)
+{
+    if (backward)
+        iter_seek_before(it, key, UINT64_MAX);
+    else
+        iter_seek(it, key, UINT64_MAX);
+}
+
 /* ---- the face ---- */
 
 static void merge_next(struct iter *it)
@@ -261,6 +276,26 @@ static const struct iter_ops merge_ops = {.seek_first = merge_seek_first,
                                           .prev = merge_prev,
                                           .close = merge_close,
                                           .rest = merge_rest};
+
+bool merge_skip(struct iter *it, const struct merge_past *past, struct slice key)
+{
+    struct merge *m = merge_of(it);
+    if (it->ops != &merge_ops) { /* one as one: it knows of no direction, but the key tells */
+        if (is_past(past, 0))
+            move_past(it, key, slice_compare(it->key, key) >= 0);
+        return is_past(past, 0);
+    }
+    if (!is_past(past, m->heap[0].number))
+        return false;
+    for (size_t i = 0; i < m->alive; i++) {
+        struct iter *source = m->heap[i].it;
+        const bool before = slice_compare(source->key, key) < 0;
+        if (is_past(past, m->heap[i].number) && before != m->backward)
+            move_past(source, key, m->backward);
+    }
+    build(m, m->backward);
+    return true;
+}
 
 struct iter *merge_iter(struct op *op, struct iter **sources, size_t n)
 {

@@ -13,4 +13,17 @@
  * stays the caller's. n may be 0. */
 struct iter *merge_iter(struct op *op, struct iter **sources, size_t n);
 
+/* Which sources have nothing to show on this side of a key, counted as they were given: those from
+ * `behind` on, and those whose newest sequence is below `seq`. */
+struct merge_past {
+    size_t behind;
+    const uint64_t *newest; /* one a source */
+    uint64_t seq;
+};
+
+/* Moves such sources past `key` in the direction of walking: forwards to the first version not
+ * below the key, backwards to the last below it. false: the current version is of another source,
+ * and nothing moved. Only while valid. */
+bool merge_skip(struct iter *it, const struct merge_past *past, struct slice key);
+
 #endif

@@ -485,6 +485,46 @@ tamiz_status table_get(struct op *op, struct table *t, const struct lookup *look
     return table_get_end(op, &wait, stamp, value, pinned);
 }
 
+/* ---- range deletes ---- */
+
+tamiz_status table_ranges(struct op *op, struct table *t, const struct ranges **ranges)
+{
+    struct table_loaded *l;
+    *ranges = NULL;
+    const tamiz_status st = loaded(op, t, &l);
+    if (st != TAMIZ_OK)
+        return st;
+    if (l->ranges_status != TAMIZ_OK)
+        return op_fail(op, l->ranges_status, "%s", l->ranges_damage);
+    *ranges = &l->ranges;
+    return TAMIZ_OK;
+}
+
+const struct ranges *table_ranges_near(const struct table *t)
+{
+    const struct table_loaded *l = table_loaded_of(t);
+    return l && l->ranges_status == TAMIZ_OK ? &l->ranges : NULL;
+}
+
+tamiz_status table_cover(struct op *op, struct table *t, const struct lookup *lookup, uint64_t *seq,
+                         bool *all)
+{
+    const struct ranges *ranges;
+    *seq = 0;
+    *all = false;
+    const tamiz_status st = table_ranges(op, t, &ranges);
+    if (st != TAMIZ_OK || ranges->count == 0)
+        return st;
+    *seq = ranges_cover(ranges, lookup->key, stamp_seq(lookup->stamp_max));
+    *all = *seq && *seq == table_loaded_of(t)->seq_max;
+    return TAMIZ_OK;
+}
+
+void table_covered(struct op *op, const struct table *t, const struct table_read *how)
+{
+    table_step(op, t, how, TAMIZ_STEP_RANGE_TOMBSTONE, step_plain(""));
+}
+
 /* ---- what it says of itself ---- */
 
 uint64_t table_fence8(const struct table *t, uint32_t block, size_t skip)

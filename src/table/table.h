@@ -9,6 +9,7 @@
 
 #include "base/iter.h"
 #include "base/key.h"
+#include "base/ranges.h"
 #include "env/env.h"
 #include "env/file_pool.h"
 #include "filter/filter.h"
@@ -181,9 +182,23 @@ tamiz_status table_get_begin(struct op *op, struct table *t, const struct lookup
 tamiz_status table_get_end(struct op *op, struct table_wait *wait, uint64_t *stamp,
                            struct slice *value, struct cached_block **pinned);
 
-/* In version order over the whole table, which outlives it. Loads it; NULL: recorded in op. Inside
- * an epoch or not. A walk that goes on forwards reads ahead, up to TABLE_READ_AHEAD at once, and no
- * longer fills the cache once it has gone over TABLE_LONG_SCAN blocks. */
+/* Its range deletes, frozen for as long as the table; perhaps none. Loads it. TAMIZ_CORRUPTION:
+ * they can't be read, and so nothing of the table can be trusted to be there still. */
+tamiz_status table_ranges(struct op *op, struct table *t, const struct ranges **ranges);
+/* The same with nothing loaded and no failure: NULL where they are not in memory. */
+const struct ranges *table_ranges_near(const struct table *t);
+/* The newest of them that covers the lookup's key and that it sees: *seq, or 0. *all: nothing that
+ * the table has of any key is newer. A filter knows nothing of them, so its "no" does not answer
+ * this. */
+tamiz_status table_cover(struct op *op, struct table *t, const struct lookup *lookup, uint64_t *seq,
+                         bool *all);
+/* Tells that the search ends by one of them. */
+void table_covered(struct op *op, const struct table *t, const struct table_read *how);
+
+/* In version order over the whole table, which outlives it; range deletes are not shown. Loads it;
+ * NULL: recorded in op. Inside an epoch or not. A walk that goes on forwards reads ahead, up to
+ * TABLE_READ_AHEAD at once, and no longer fills the cache once it has gone over TABLE_LONG_SCAN
+ * blocks. */
 enum { TABLE_READ_AHEAD = 256 << 10, TABLE_LONG_SCAN = 64 };
 struct iter *table_iter(struct op *op, struct table *t, const struct table_read *how);
 /* The same iterator over another table, invalid until a seek; on failure it is over the old one. */

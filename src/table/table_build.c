@@ -28,6 +28,9 @@ struct table_builder {
     struct buf prefix;        /* of the last key that has one */
     struct buf last;          /* user key */
     struct buf smallest;
+    struct buf ranges;                 /* as bytes, but for their count */
+    struct buf range_first, range_end; /* where the first begins, where the last ends */
+    uint64_t range_count;
     uint64_t last_stamp;
     struct table_properties said; /* its slices are set at the end */
     struct table_footer footer;
@@ -90,12 +93,13 @@ static tamiz_status check_add(struct op *op, const struct table_builder *b, stru
     char a[100], c[100];
     if (b->failed)
         return op_fail(op, b->failed, "%s: an earlier add had failed", b->path);
-    if (key.size > KEY_SIZE_MAX || value.size > VALUE_SIZE_MAX || stamp_kind(stamp) > KIND_LAST)
+    if (key.size > KEY_SIZE_MAX || value.size > VALUE_SIZE_MAX ||
+        stamp_kind(stamp) > KIND_POINT_LAST)
         return op_fail(op, TAMIZ_INVALID_ARGUMENT,
                        "%s: key %s: expected at most %u bytes, a value of at most %u and kind "
                        "0..%d, found %zu, %zu, %u",
                        b->path, slice_print(key, a, sizeof a), KEY_SIZE_MAX, VALUE_SIZE_MAX,
-                       KIND_LAST, key.size, value.size, stamp_kind(stamp));
+                       KIND_POINT_LAST, key.size, value.size, stamp_kind(stamp));
     if (b->said.entries && version_compare(buf_slice(&b->last), b->last_stamp, key, stamp) >= 0)
         return op_fail(op, TAMIZ_INVALID_ARGUMENT,
                        "%s: expected a version behind %s stamp %llu, found %s stamp %llu", b->path,
@@ -112,13 +116,19 @@ static bool is_full(const struct table_builder *b, struct slice key, struct slic
                                  b->options.block_bytes;
 }
 
+static void count_seq(struct table_builder *b, uint64_t seq)
+{
+    struct table_properties *p = &b->said;
+    const bool first = p->entries == 0 && b->range_count == 0;
+    p->seq_min = first || seq < p->seq_min ? seq : p->seq_min;
+    p->seq_max = first || seq > p->seq_max ? seq : p->seq_max;
+}
+
 static void count_entry(struct table_builder *b, struct slice key, uint64_t stamp,
                         struct slice value)
 {
     struct table_properties *p = &b->said;
-    const uint64_t seq = stamp_seq(stamp);
-    p->seq_min = p->entries == 0 || seq < p->seq_min ? seq : p->seq_min;
-    p->seq_max = p->entries == 0 || seq > p->seq_max ? seq : p->seq_max;
+    count_seq(b, stamp_seq(stamp));
     p->entries++;
     p->tombstones += stamp_kind(stamp) == KIND_DELETE;
     p->raw_key_bytes += key.size;
@@ -181,9 +191,37 @@ done:
     return st;
 }
 
+tamiz_status table_builder_add_range(struct op *op, struct table_builder *b, const struct range *r)
+{
+    tamiz_status st = TAMIZ_OK;
+    if (b->failed)
+        return op_fail(op, b->failed, "%s: an earlier add had failed", b->path);
+    if (slice_compare(r->from, r->to) >= 0 || r->to.size > KEY_SIZE_MAX || r->seq_count == 0 ||
+        (b->range_count && slice_compare(buf_slice(&b->range_end), r->from) > 0)) {
+        char a[100], c[100];
+        TRY(op_fail(op, TAMIZ_INVALID_ARGUMENT,
+                    "%s: expected a range behind the one before, found %s to %s", b->path,
+                    slice_print(r->from, a, sizeof a), slice_print(r->to, c, sizeof c)));
+    }
+    if (b->range_count == 0)
+        buf_slice_append(&b->range_first, r->from);
+    buf_clear(&b->range_end);
+    buf_slice_append(&b->range_end, r->to);
+    range_encode(&b->ranges, r);
+    count_seq(b, r->seqs[0]);
+    count_seq(b, r->seqs[r->seq_count - 1]);
+    b->range_count++;
+    if (b->range_first.failed || b->range_end.failed || b->ranges.failed)
+        TRY(op_fail_memory(op));
+done:
+    if (st < 0)
+        b->failed = st;
+    return st;
+}
+
 uint64_t table_builder_size(const struct table_builder *b)
 {
-    return place(b) + block_writer_waiting(&b->data) +
+    return place(b) + b->ranges.size + block_writer_waiting(&b->data) +
            (b->block.count ? block_builder_size(&b->block) : 0) + b->data.index.fences.size;
 }
 
@@ -324,7 +362,8 @@ static tamiz_status put_data_end(struct op *op, struct table_builder *b)
 {
     struct block_writer *w = &b->data;
     tamiz_status st;
-    TRY(cut(op, b, buf_slice(&b->last)));
+    if (b->said.entries)
+        TRY(cut(op, b, buf_slice(&b->last)));
     TRY(block_writer_end(op, w, &b->out, b->written));
     b->said.data_blocks = w->count;
     b->said.data_bytes = w->stored_bytes;
@@ -333,6 +372,38 @@ static tamiz_status put_data_end(struct op *op, struct table_builder *b)
         put_part(b, buf_slice(&w->dictionary), &b->footer.dictionary);
 done:
     return st;
+}
+
+static tamiz_status put_ranges(struct op *op, struct table_builder *b)
+{
+    struct buf payload = buf_init(b->alloc);
+    if (b->range_count == 0)
+        return TAMIZ_OK;
+    buf_varint(&payload, b->range_count);
+    buf_slice_append(&payload, buf_slice(&b->ranges));
+    const tamiz_status st = payload.failed ? op_fail_memory(op) : TAMIZ_OK;
+    if (st == TAMIZ_OK)
+        put_part(b, buf_slice(&payload), &b->footer.ranges);
+    buf_free(&payload);
+    return st;
+}
+
+/* The ends of the keys that the table has something to say of. */
+static struct slice smallest_of(const struct table_builder *b)
+{
+    const struct slice entry = buf_slice(&b->smallest), range = buf_slice(&b->range_first);
+    if (b->range_count == 0 || (b->said.entries && slice_compare(entry, range) <= 0))
+        return entry;
+    return range;
+}
+
+static struct slice largest_of(const struct table_builder *b)
+{
+    const struct slice entry = buf_slice(&b->last);
+    if (b->range_count == 0)
+        return entry;
+    const struct slice range = range_last_key(buf_slice(&b->range_end));
+    return b->said.entries && slice_compare(entry, range) >= 0 ? entry : range;
 }
 
 static tamiz_status put_index(struct op *op, struct table_builder *b)
@@ -355,8 +426,8 @@ static tamiz_status put_properties(struct op *op, struct table_builder *b,
     p->filter_bits_per_key = info->bits_per_key;
     p->filter_kind = slice_of_text(info->kind);
     p->hash_name = slice_of_text(KEY_HASH_NAME);
-    p->smallest = buf_slice(&b->smallest);
-    p->largest = buf_slice(&b->last);
+    p->smallest = smallest_of(b);
+    p->largest = largest_of(b);
     table_properties_encode(&payload, p);
     const tamiz_status st = payload.failed ? op_fail_memory(op) : TAMIZ_OK;
     if (st == TAMIZ_OK)
@@ -371,10 +442,11 @@ static tamiz_status put_rest(struct op *op, struct table_builder *b)
     tamiz_status st;
     if (b->failed)
         TRY(op_fail(op, b->failed, "%s: an earlier add had failed", b->path));
-    if (b->said.entries == 0)
+    if (b->said.entries == 0 && b->range_count == 0)
         TRY(op_fail(op, TAMIZ_INVALID_ARGUMENT, "%s: expected at least one entry, found none",
                     b->path));
     TRY(put_data_end(op, b));
+    TRY(put_ranges(op, b));
     TRY(put_filter(op, b, &info));
     TRY(put_index(op, b));
     TRY(put_properties(op, b, &info));
@@ -394,11 +466,12 @@ static tamiz_status summarize(struct op *op, const struct table_builder *b, stru
     s->tombstones = b->said.tombstones;
     s->seq_min = b->said.seq_min;
     s->seq_max = b->said.seq_max;
+    s->ranges = b->range_count;
     s->filter_bytes = b->footer.filter.size;
     buf_clear(&s->smallest);
     buf_clear(&s->largest);
-    buf_slice_append(&s->smallest, buf_slice(&b->smallest));
-    buf_slice_append(&s->largest, buf_slice(&b->last));
+    buf_slice_append(&s->smallest, smallest_of(b));
+    buf_slice_append(&s->largest, largest_of(b));
     return s->smallest.failed || s->largest.failed ? op_fail_memory(op) : TAMIZ_OK;
 }
 
@@ -413,6 +486,9 @@ static void builder_free(struct table_builder *b)
     buf_free(&b->prefix);
     buf_free(&b->last);
     buf_free(&b->smallest);
+    buf_free(&b->ranges);
+    buf_free(&b->range_first);
+    buf_free(&b->range_end);
     mem_free_text(b->alloc, b->path);
     mem_free(b->alloc, b, sizeof *b);
 }
@@ -486,6 +562,7 @@ tamiz_status table_builder_open(struct op *op, const tamiz_env *env, const struc
     block_builder_init(&b->block, alloc);
     block_writer_init(&b->data, alloc, options->codec, options->compression_level);
     b->out = b->fence = b->hashes = b->last = b->smallest = buf_init(alloc);
+    b->ranges = b->range_first = b->range_end = buf_init(alloc);
     b->prefix_hashes = b->prefix = b->out;
     const tamiz_status st = begin(op, b);
     if (st == TAMIZ_OK)

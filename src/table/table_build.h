@@ -15,6 +15,7 @@
 #define TAMIZ_TABLE_TABLE_BUILD_H
 
 #include "base/key.h"
+#include "base/ranges.h"
 #include "env/env.h"
 #include "table/format.h"
 
@@ -41,6 +42,11 @@ tamiz_status table_builder_open(struct op *op, const tamiz_env *env, const struc
  * too large or of an unknown kind. After a failure only finish (which fails) or abandon. */
 tamiz_status table_builder_add(struct op *op, struct table_builder *b, struct slice key,
                                uint64_t stamp, struct slice value);
+/* A range delete of keys in [from, to), its sequences newest first. Ranges come in key order and do
+ * not overlap; when, between the entries, is all the same. TAMIZ_INVALID_ARGUMENT where that is
+ * broken. */
+tamiz_status table_builder_add_range(struct op *op, struct table_builder *b,
+                                     const struct range *range);
 /* Bytes the file would have by now; the filter is not counted. */
 uint64_t table_builder_size(const struct table_builder *b);
 uint64_t table_builder_entries(const struct table_builder *b);
@@ -51,13 +57,14 @@ struct slice table_builder_last_key(const struct table_builder *b);
 struct table_summary {
     uint64_t file_id, file_size;
     uint64_t entries, keys, tombstones, seq_min, seq_max;
+    uint64_t ranges; /* range deletes */
     uint64_t filter_bytes;
     struct buf smallest, largest; /* initialised by the caller */
 };
 
 /* Writes what is left, syncs and closes; making the name durable (env_sync_directory) is the
  * caller's. The builder is gone afterwards either way; on failure its file is removed. A table with
- * no entries is TAMIZ_INVALID_ARGUMENT. */
+ * neither entries nor range deletes is TAMIZ_INVALID_ARGUMENT. */
 tamiz_status table_builder_finish(struct op *op, struct table_builder *b,
                                   struct table_summary *summary);
 /* Closes and removes the file. NULL is fine. */

@@ -30,6 +30,10 @@ struct table_loaded {
     char prefix_missing[OP_TEXT_MAX];
     struct table_properties properties; /* borrows the bytes below */
     struct buf properties_bytes;
+    struct ranges ranges; /* borrow the bytes below */
+    struct buf ranges_bytes;
+    tamiz_status ranges_status;
+    char ranges_damage[2 * OP_TEXT_MAX]; /* words, where that is not TAMIZ_OK */
 };
 
 struct table {

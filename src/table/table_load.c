@@ -73,7 +73,7 @@ static tamiz_status read_tail(struct op *op, const struct table *t, struct table
     if (footer->file_id != l->file_id)
         TRY(op_fail(op, TAMIZ_CORRUPTION,
                     "%s: offset %llu: expected file id %016llx as in the header, found %016llx",
-                    t->path, (ull)(l->file_size - TABLE_FOOTER_SIZE + 64), (ull)l->file_id,
+                    t->path, (ull)(l->file_size - TABLE_FOOTER_SIZE + 80), (ull)l->file_id,
                     (ull)footer->file_id));
 done:
     return st;
@@ -174,6 +174,40 @@ static tamiz_status load_dictionary(struct op *op, const struct table *t, struct
 done:
     buf_free(&own);
     return st;
+}
+
+/* ---- range deletes ---- */
+
+static tamiz_status read_ranges(struct op *op, const struct table *t, struct table_loaded *l,
+                                const struct tail *tail, const struct table_footer *footer)
+{
+    struct slice payload;
+    struct buf own = buf_init(t->world->alloc);
+    tamiz_status st;
+    TRY(read_part(op, t, l, tail, footer->ranges, IO_META, &own, &payload));
+    buf_slice_append(&l->ranges_bytes, payload);
+    if (l->ranges_bytes.failed)
+        TRY(op_fail_memory(op));
+    TRY(ranges_decode(op, t->world->alloc, buf_slice(&l->ranges_bytes), &l->ranges));
+done:
+    buf_free(&own);
+    return st;
+}
+
+/* Where they are damaged, the table can be opened all the same, so that its values can be saved;
+ * but no read may pass it by: table_ranges() fails. */
+static tamiz_status load_ranges(struct op *op, const struct table *t, struct table_loaded *l,
+                                const struct tail *tail, const struct table_footer *footer)
+{
+    if (footer->ranges.size == 0)
+        return TAMIZ_OK;
+    l->ranges_status = read_ranges(op, t, l, tail, footer);
+    if (l->ranges_status != TAMIZ_CORRUPTION && l->ranges_status != TAMIZ_NOT_SUPPORTED)
+        return l->ranges_status;
+    (void)snprintf(l->ranges_damage, sizeof l->ranges_damage, "%s: ranges block at offset %llu: %s",
+                   t->path, (ull)footer->ranges.offset, op->text);
+    op_forgive(op);
+    return TAMIZ_OK;
 }
 
 /* ---- the filters ---- */
@@ -294,6 +328,8 @@ void table_loaded_close(const struct table *t, struct table_loaded *l)
     index_free(l->index);
     codec_reader_free(l->dictionary);
     buf_free(&l->properties_bytes);
+    ranges_free(&l->ranges);
+    buf_free(&l->ranges_bytes);
     mem_free(alloc, l, sizeof *l);
 }
 
@@ -306,7 +342,7 @@ tamiz_status table_loaded_open(struct op *op, struct table *t, struct table_load
     struct table_loaded *l = mem_new_array(alloc, 1, sizeof *l);
     if (!l)
         return op_fail_memory(op);
-    l->properties_bytes = buf_init(alloc);
+    l->properties_bytes = l->ranges_bytes = buf_init(alloc);
     TRY(file_pool_acquire(op, t->world->files, &t->file, &l->file));
     TRY(check_size(op, t, l));
     TRY(read_header(op, t, l));
@@ -314,6 +350,7 @@ tamiz_status table_loaded_open(struct op *op, struct table *t, struct table_load
     TRY(load_properties(op, t, l, &tail, &footer));
     TRY(load_index(op, t, l, &tail, &footer));
     TRY(load_dictionary(op, t, l, &tail, footer.dictionary));
+    TRY(load_ranges(op, t, l, &tail, &footer));
     TRY(load_filters(op, t, l, footer.filter));
     tell_events(t, l);
 done:

@@ -18,6 +18,7 @@ struct verifier {
     tamiz_report *report;
     uint64_t finds;
     uint64_t unreadable; /* blocks */
+    struct buf first;    /* key */
     struct buf last;     /* key before the current one */
     uint64_t last_stamp;
     struct table_properties seen; /* counted: only numbers */
@@ -132,14 +133,12 @@ static tamiz_status check_entries(struct verifier *v, uint32_t block, const stru
         check_key(v, block, b, i, buf_slice(&key), offset);
         check_prefix(v, buf_slice(&key));
         count_entry(&v->seen, buf_slice(&key), e.stamp, e.value, fresh);
-        if (v->seen.entries == 1 && v->unreadable == 0 &&
-            !slice_equal(buf_slice(&key), v->l->properties.smallest))
-            find(v, "%s: properties: expected the first key as the smallest, found another",
-                 v->t->path);
+        if (v->seen.entries == 1)
+            buf_slice_append(&v->first, buf_slice(&key));
         buf_clear(&v->last);
         buf_slice_append(&v->last, buf_slice(&key));
         v->last_stamp = e.stamp;
-        if (key.failed || v->last.failed)
+        if (key.failed || v->last.failed || v->first.failed)
             TRY(op_fail_memory(v->op));
     }
 done:
@@ -208,8 +207,31 @@ static void check_number(struct verifier *v, const char *name, uint64_t said, ui
              (ull)counted, (ull)said);
 }
 
+/* Counts the range deletes; smallest and largest key are those of entries and ranges together. */
+static void count_ranges(struct verifier *v, struct slice *smallest, struct slice *largest)
+{
+    const struct ranges *r = &v->l->ranges;
+    struct table_properties *seen = &v->seen;
+    *smallest = buf_slice(&v->first);
+    *largest = buf_slice(&v->last);
+    if (r->count == 0)
+        return;
+    const struct slice end = range_last_key(r->list[r->count - 1].to);
+    if (seen->entries == 0 || slice_compare(r->list[0].from, *smallest) < 0)
+        *smallest = r->list[0].from;
+    if (seen->entries == 0 || slice_compare(end, *largest) > 0)
+        *largest = end;
+    for (size_t i = 0; i < r->seqs_room; i++) {
+        const bool first = seen->entries == 0 && i == 0;
+        seen->seq_min = first || r->seqs[i] < seen->seq_min ? r->seqs[i] : seen->seq_min;
+        seen->seq_max = first || r->seqs[i] > seen->seq_max ? r->seqs[i] : seen->seq_max;
+    }
+}
+
 static void check_properties(struct verifier *v)
 {
+    struct slice smallest, largest;
+    count_ranges(v, &smallest, &largest);
     const struct table_properties *said = &v->l->properties, *seen = &v->seen;
     check_number(v, "entries", said->entries, seen->entries);
     check_number(v, "keys", said->keys, seen->keys);
@@ -221,7 +243,10 @@ static void check_properties(struct verifier *v)
     check_number(v, "smallest sequence", said->seq_min, seen->seq_min);
     check_number(v, "largest sequence", said->seq_max, seen->seq_max);
     check_number(v, "largest block", said->block_raw_max, seen->block_raw_max);
-    if (!slice_equal(said->largest, buf_slice(&v->last)))
+    if (!slice_equal(said->smallest, smallest))
+        find(v, "%s: properties: expected the first key as the smallest, found another",
+             v->t->path);
+    if (!slice_equal(said->largest, largest))
         find(v, "%s: properties: expected the last key as the largest, found another", v->t->path);
 }
 
@@ -238,7 +263,9 @@ static tamiz_status check_all(struct verifier *v)
             v->report->progress(v->report->ctx, e.offset + extent_whole(e), v->l->file_size);
         }
     }
-    if (v->unreadable == 0)
+    if (v->l->ranges_status != TAMIZ_OK)
+        find(v, "%s", v->l->ranges_damage);
+    else if (v->unreadable == 0)
         check_properties(v);
     v->report->keys += v->seen.keys;
 done:
@@ -247,7 +274,11 @@ done:
 
 tamiz_status table_verify(struct op *op, struct table *t, tamiz_report *report)
 {
-    struct verifier v = {.op = op, .t = t, .report = report, .last = buf_init(op->alloc)};
+    struct verifier v = {.op = op,
+                         .t = t,
+                         .report = report,
+                         .first = buf_init(op->alloc),
+                         .last = buf_init(op->alloc)};
     report->files++;
     tamiz_status st = table_load(op, t);
     if (is_damage(st)) {
@@ -257,6 +288,7 @@ tamiz_status table_verify(struct op *op, struct table *t, tamiz_report *report)
         v.l = table_loaded_of(t);
         st = check_all(&v);
     }
+    buf_free(&v.first);
     buf_free(&v.last);
     if (st == TAMIZ_OK && v.finds)
         st = op_fail(op, TAMIZ_CORRUPTION, "%s: expected no damage, found %llu", t->path,

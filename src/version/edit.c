@@ -38,8 +38,8 @@ static void put_number(struct buf *out, enum tag tag, bool has, uint64_t value)
 
 static void put_table(struct buf *out, const struct table_meta *t, uint64_t keyspace)
 {
-    const uint64_t numbers[] = {t->file_size,  t->level,   t->run,     t->entries,     t->keys,
-                                t->tombstones, t->seq_min, t->seq_max, t->filter_bytes};
+    const uint64_t numbers[] = {t->file_size,  t->level,   t->run,     t->entries,      t->keys,
+                                t->tombstones, t->seq_min, t->seq_max, t->filter_bytes, t->ranges};
     buf_varint(out, TAG_ADDED);
     buf_varint(out, keyspace);
     buf_varint(out, t->number);
@@ -168,8 +168,9 @@ static tamiz_status take_table_fields(struct decoder *d, struct table_meta *t)
     TRY(take_number(d, "a level", 0, TAMIZ_LEVELS - 1, &level));
     t->level = (uint32_t)level;
     TRY(take_number(d, "a run", 0, COUNTER_MAX, &t->run));
-    TRY(take_number(d, "a number of entries", 1, INT64_MAX, &t->entries));
-    TRY(take_number(d, "a number of keys, at most that of entries,", 1, t->entries, &t->keys));
+    TRY(take_number(d, "a number of entries", 0, INT64_MAX, &t->entries));
+    TRY(take_number(d, "a number of keys, at most that of entries,", t->entries ? 1 : 0, t->entries,
+                    &t->keys));
     TRY(take_number(d, "a number of tombstones, at most that of entries,", 0, t->entries,
                     &t->tombstones));
     TRY(take_number(d, "a smallest sequence", 0, SEQ_MAX, &t->seq_min));
@@ -177,6 +178,8 @@ static tamiz_status take_table_fields(struct decoder *d, struct table_meta *t)
                     &t->seq_max));
     TRY(take_number(d, "bytes of a filter, at most those of the file,", 0, t->file_size,
                     &t->filter_bytes));
+    TRY(take_number(d, "a number of range deletes, where there are no entries one at least,",
+                    t->entries ? 0 : 1, INT64_MAX, &t->ranges));
     TRY(take_key(d, "a smallest key's size", &t->smallest));
     TRY(take_key(d, "a largest key's size", &t->largest));
 done:

@@ -14,7 +14,8 @@
  *     4 next run          varint
  *     5 removed table     keyspace varint, number varint
  *     6 added table       keyspace varint, number varint, file id u64, then varints: file size,
- *                         level, run, entries, keys, tombstones, seq min, seq max, filter bytes;
+ *                         level, run, entries, keys, tombstones, seq min, seq max, filter bytes,
+ *                         range deletes;
  *                         smallest block, largest block
  *     7 keyspace          id varint, name block
  *     8 keyspace dropped  id varint

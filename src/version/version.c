@@ -211,6 +211,7 @@ static tamiz_status version_add(struct op *op, struct version *v, struct table_m
                        last->number, slice_print(t->smallest, b, sizeof b));
     table_meta_ref(t);
     v->tables[v->table_count++] = t;
+    v->ranged |= t->ranges > 0;
     return TAMIZ_OK;
 }
 

@@ -21,8 +21,10 @@ struct table_meta {
     uint32_t level;
     uint64_t run; /* which run of the level: larger is newer */
     uint64_t entries, keys, tombstones, seq_min, seq_max, filter_bytes;
-    struct slice smallest, largest; /* user keys, both inclusive; owned */
-    struct table *table;            /* owned share; NULL until version_attach */
+    uint64_t ranges; /* range deletes: the table is asked of keys that only they cover */
+    struct slice smallest,
+        largest;         /* user keys, both inclusive, of entries and range deletes; owned */
+    struct table *table; /* owned share; NULL until version_attach */
 };
 
 struct run {
@@ -43,6 +45,7 @@ struct run {
 struct version {
     _Atomic uint32_t refs;
     const struct alloc *alloc;
+    bool ranged; /* some table has range deletes */
     uint32_t run_count;
     struct run *runs; /* newest first: by level ascending, then id descending */
     /* All runs' tables one behind the other, in the order of the runs. Owned, room for `room`. */

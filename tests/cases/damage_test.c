@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * R05, R22, R29, R30: crafted files; writers that wait; leaks.
- *
- * R05 (range deletes reach past their file) does not apply as long as the store has no range
- * deletes: tombstones are of single keys.
+ * R22, R29, R30: crafted files; writers that wait; leaks.
  *
  * R29 in this file has no threads: writers then do the background's work themselves, so that a wait
  * for nobody would be an endless loop here and end by the test's time limit. With threads it runs

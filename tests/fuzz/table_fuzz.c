@@ -43,6 +43,9 @@ static void get_all(struct fuzz *f, struct table *t)
         struct slice value;
         struct cached_block *pinned;
         struct epoch_slot *slot = epoch_enter(&f->epoch);
+        uint64_t cover;
+        bool all;
+        (void)table_cover(&f->op, t, &lookup, &cover, &all);
         (void)table_get(&f->op, t, &lookup, &fuzz_read, &stamp, &value, &pinned);
         epoch_leave(slot);
         cached_block_unpin(pinned);

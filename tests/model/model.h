@@ -177,6 +177,17 @@ static inline void model_add(struct model *m, int key, struct model_version vers
     k->versions[k->count++] = version;
 }
 
+/* All keys in [from, to), at one sequence. */
+static inline void model_delete_range(struct model *m, int from, int to)
+{
+    const uint64_t seq = m->seq;
+    for (int i = from; i < to; i++) {
+        m->seq = seq;
+        model_add(m, i, (struct model_version){.is_put = false});
+    }
+    m->seq = seq + 1;
+}
+
 /* The value that belongs to (seed, size). */
 static inline void model_value(uint64_t seed, uint32_t size, uint8_t *out)
 {

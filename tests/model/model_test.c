@@ -464,10 +464,63 @@ static void step_delete(struct run *r)
     check_now(r, i);
 }
 
+/* Two keys of any kind, in order: what was written, or what never is. Freed by range_free. */
+struct key_pair {
+    struct slice low, high;
+};
+
+static struct key_pair any_range(struct run *r)
+{
+    struct slice a, b;
+    if (one_in(r, 3)) { /* a few neighbours */
+        const int i = any_written_key(r), k = i + 1 + (int)below(r, 8);
+        a = model_key_at(&r->model, i);
+        b = model_key_at(&r->model, k < r->model.count ? k : r->model.count - 1);
+        a.data = key_copy(a);
+    } else {
+        a = any_key(r); /* which may stand where the next one will */
+        a.data = key_copy(a);
+        b = any_key(r);
+    }
+    b.data = key_copy(b);
+    return slice_compare(a, b) > 0 ? (struct key_pair){b, a} : (struct key_pair){a, b};
+}
+
+static void range_free(struct key_pair p)
+{
+    union {
+        const uint8_t *borrowed;
+        uint8_t *owned;
+    } low = {p.low.data}, high = {p.high.data};
+    free(low.owned);
+    free(high.owned);
+}
+
+static void step_delete_range(struct run *r)
+{
+    const struct key_pair p = any_range(r);
+    const int from = model_lower_bound(&r->model, p.low), to = model_lower_bound(&r->model, p.high);
+    const tamiz_status st =
+        tamiz_delete_range(r->db, p.low.data, p.low.size, p.high.data, p.high.size, NULL);
+    const bool empty = slice_equal(p.low, p.high);
+    CHECK(st == (empty ? TAMIZ_INVALID_ARGUMENT : TAMIZ_OK), "delete_range: another status", p.low);
+    CHECK(tamiz_delete_range(r->db, p.high.data, p.high.size, p.low.data, p.low.size, NULL) ==
+              TAMIZ_INVALID_ARGUMENT,
+          "delete_range takes a backward range", p.low);
+    if (!empty)
+        model_delete_range(&r->model, from, to);
+    for (int i = from > 0 ? from - 1 : 0; i <= to && i < r->model.count && i < from + 3; i++)
+        check_now(r, i);
+    if (to < r->model.count)
+        check_now(r, to);
+    range_free(p);
+}
+
 static void step_batch(struct run *r)
 {
     tamiz_batch *batch = tamiz_batch_new();
     const size_t n = below(r, 21);
+    size_t ranges = 0;
     int first = MODEL_NONE;
     assert_non_null(batch);
     for (size_t k = 0; k < n; k++) {
@@ -475,6 +528,18 @@ static void step_batch(struct run *r)
         const struct slice key = model_key_at(&r->model, i);
         struct model_version version = {.is_put = false};
         tamiz_status st;
+        if (one_in(r, 40)) {
+            const struct key_pair p = any_range(r);
+            st = tamiz_batch_delete_range(batch, NULL, p.low.data, p.low.size, p.high.data,
+                                          p.high.size);
+            const bool empty = slice_equal(p.low, p.high);
+            CHECK(st == (empty ? TAMIZ_INVALID_ARGUMENT : TAMIZ_OK), "a batch and a range", p.low);
+            if (!empty)
+                model_delete_range(&r->model, model_lower_bound(&r->model, p.low),
+                                   model_lower_bound(&r->model, p.high));
+            ranges += !empty;
+            range_free(p);
+        }
         if (one_in(r, 4)) {
             st = tamiz_batch_delete(batch, NULL, key.data, key.size);
         } else {
@@ -486,7 +551,7 @@ static void step_batch(struct run *r)
         model_add(&r->model, i, version);
         first = first == MODEL_NONE ? i : first;
     }
-    CHECK(tamiz_batch_count(batch) == n, "a batch miscounts", NO_KEY);
+    CHECK(tamiz_batch_count(batch) == n + ranges, "a batch miscounts", NO_KEY);
     CHECK(tamiz_write(r->db, batch, NULL) == TAMIZ_OK, "write failed", NO_KEY);
     tamiz_batch_free(batch);
     if (first != MODEL_NONE)
@@ -718,11 +783,11 @@ static const struct step {
     uint32_t weight; /* of 10,000 */
     void (*take)(struct run *r);
 } steps[] = {
-    {3955, step_put},          {1200, step_delete},      {300, step_batch}, {1800, step_read},
+    {3915, step_put},          {1200, step_delete},      {300, step_batch}, {1800, step_read},
     {600, step_read_stranger}, {150, step_multi_get},    {1200, step_walk}, {300, step_snapshot},
     {40, step_flush},          {40, step_compact_table}, {8, step_compact}, {6, step_reopen},
     {20, step_sync},           {320, step_background},   {6, step_verify},  {10, check_everything},
-    {26, step_ingest},         {4, step_checkpoint},     {15, step_reader},
+    {26, step_ingest},         {4, step_checkpoint},     {15, step_reader}, {40, step_delete_range},
 };
 
 static void run_step(struct run *r)

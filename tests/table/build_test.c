@@ -472,7 +472,7 @@ static void verify_notices_a_wrong_tag_and_a_wrong_count(void **state)
         struct buf bytes;
         kit_read_file(&k, "t.sst", &bytes);
         const uint8_t *footer = bytes.data + bytes.size - TABLE_FOOTER_SIZE;
-        const size_t place = which ? (size_t)load_u64(footer + 48) /* properties: entries */
+        const size_t place = which ? (size_t)load_u64(footer + 64) /* properties: entries */
                                    : TABLE_HEADER_SIZE + BLOCK_HEADER_SIZE;
         bytes.data[place] ^= 1;
         repair_table(&k.t.op, bytes.data, bytes.size, &alloc_libc);

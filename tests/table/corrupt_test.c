@@ -119,7 +119,7 @@ static void every_flipped_byte_is_an_error_or_leaves_all_reads_right(void **stat
 
 static struct extent filter_of(const struct buf *bytes)
 {
-    return repair_extent(bytes->data + bytes->size - TABLE_FOOTER_SIZE + 16);
+    return repair_extent(bytes->data + bytes->size - TABLE_FOOTER_SIZE + 32);
 }
 
 static void a_damaged_filter_is_told_once_counted_each_time_and_never_believed(void **state)
@@ -178,9 +178,9 @@ static void a_block_of_another_place_or_table_is_noticed(void **state)
     store_u64(s.bytes.data + 16, 0x5678);
     store_u64(s.bytes.data + 32, checksum(0x5678, 0, slice_of(s.bytes.data, 32)));
     uint8_t *footer = s.bytes.data + s.bytes.size - TABLE_FOOTER_SIZE;
-    store_u64(footer + 64, 0x5678);
-    store_u64(footer + 80,
-              checksum(0x5678, s.bytes.size - TABLE_FOOTER_SIZE, slice_of(footer, 80)));
+    store_u64(footer + 80, 0x5678);
+    store_u64(footer + 96,
+              checksum(0x5678, s.bytes.size - TABLE_FOOTER_SIZE, slice_of(footer, 96)));
     kit_write_file(&s.k, "damaged.sst", s.bytes.data, s.bytes.size);
     struct table *t = kit_table(&s.k, "damaged.sst");
     assert_named(&s.k, table_load(&s.k.t.op, t));
@@ -193,7 +193,7 @@ static void an_index_of_another_number_of_blocks_is_refused(void **state)
     (void)state;
     struct setting s;
     setting_make(&s, 79, "none", CODEC_NONE);
-    const struct extent e = repair_extent(s.bytes.data + s.bytes.size - TABLE_FOOTER_SIZE + 48);
+    const struct extent e = repair_extent(s.bytes.data + s.bytes.size - TABLE_FOOTER_SIZE + 64);
     struct reader r = reader_of(slice_of(s.bytes.data + e.offset, (size_t)e.size));
     for (int i = 0; i < 5; i++)
         (void)reader_varint(&r);

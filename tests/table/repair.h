@@ -49,12 +49,12 @@ static inline void repair_table(struct op *op, uint8_t *bytes, size_t size,
     store_u64(bytes, TABLE_MAGIC);
     store_u32(bytes + 8, TABLE_FORMAT_VERSION);
     store_u64(bytes + 32, checksum(file_id, 0, slice_of(bytes, 32)));
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < 5; i++)
         repair_block(bytes, size, repair_extent(footer + 16 * i), file_id);
-    store_u64(footer + 64, file_id);
-    store_u32(footer + 76, TABLE_FORMAT_VERSION);
-    store_u64(footer + 80, checksum(file_id, size - TABLE_FOOTER_SIZE, slice_of(footer, 80)));
-    store_u64(footer + 88, TABLE_MAGIC);
+    store_u64(footer + 80, file_id);
+    store_u32(footer + 92, TABLE_FORMAT_VERSION);
+    store_u64(footer + 96, checksum(file_id, size - TABLE_FOOTER_SIZE, slice_of(footer, 96)));
+    store_u64(footer + 104, TABLE_MAGIC);
     repair_data(op, bytes, size, file_id, alloc);
 }
 

@@ -537,9 +537,9 @@ static void a_newer_format_is_not_supported_by_name(void **state)
         if (which) {
             store_u32(bytes.data + 8, 1);
             store_u64(bytes.data + 32, checksum(0x1234, 0, slice_of(bytes.data, 32)));
-            store_u32(footer + 76, 2);
-            store_u64(footer + 80,
-                      checksum(0x1234, bytes.size - TABLE_FOOTER_SIZE, slice_of(footer, 80)));
+            store_u32(footer + 92, 2);
+            store_u64(footer + 96,
+                      checksum(0x1234, bytes.size - TABLE_FOOTER_SIZE, slice_of(footer, 96)));
         } else {
             store_u32(bytes.data + 8, 2);
             store_u64(bytes.data + 32, checksum(0x1234, 0, slice_of(bytes.data, 32)));

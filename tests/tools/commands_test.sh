@@ -110,6 +110,15 @@ json 'd == {"key": "no", "found": False}' get store no
 json 'd["value"] == "one\\x0atwo\\x5cthree"' get store 'a\x00b'
 json 'd == {"done": True}' put store x y
 json 'd == {"done": True}' delete store x
+is 0 "" put ranges a 1
+is 0 "" put ranges b 2
+is 0 "" put ranges c 3
+is 0 "" delete-range ranges a c
+is 0 "c	3" scan ranges
+has 2 "above the beginning" delete-range ranges c a
+has 2 "above the beginning" delete-range ranges c c
+is 0 "" delete-range ranges '' d
+is 0 "" scan ranges
 
 # ---- scan ----
 is 0 "" put order b 2

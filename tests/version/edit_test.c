@@ -126,10 +126,10 @@ static void R22_a_counter_out_of_range_or_given_twice_is_refused(void **state)
     }
 }
 
-/* An added table with one number replaced: keyspace, number, file id, then the nine varints. */
+/* An added table with one number replaced: keyspace, number, file id, then the ten varints. */
 static tamiz_status added_with(size_t field, uint64_t value)
 {
-    uint64_t f[] = {0, 12, 77, 4096, 1, 3, 10, 8, 2, 5, 9, 64};
+    uint64_t f[] = {0, 12, 77, 4096, 1, 3, 10, 8, 2, 5, 9, 64, 3};
     struct buf body = buf_init(&alloc_libc);
     f[field] = value;
     buf_u8(&body, 6);
@@ -189,6 +189,8 @@ static void R22_a_table_with_a_field_out_of_range_is_refused(void **state)
         {10, SEQ_MAX + 1, false}, /* seq max */
         {11, 4096, true},
         {11, 4097, false}, /* filter bytes */
+        {12, 0, true},
+        {12, (uint64_t)INT64_MAX + 1, false}, /* range deletes */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const tamiz_status st = added_with(cases[i].field, cases[i].value);

@@ -25,6 +25,7 @@ static inline struct table_meta *meta_make(uint64_t number, uint32_t level, uint
         .seq_min = number,
         .seq_max = number + 9,
         .filter_bytes = 64,
+        .ranges = 3,
         .smallest = slice_of_text(smallest),
         .largest = slice_of_text(largest),
     };
@@ -46,8 +47,8 @@ static inline bool metas_equal(const struct table_meta *a, const struct table_me
            a->keyspace == b->keyspace && a->level == b->level && a->run == b->run &&
            a->entries == b->entries && a->keys == b->keys && a->tombstones == b->tombstones &&
            a->seq_min == b->seq_min && a->seq_max == b->seq_max &&
-           a->filter_bytes == b->filter_bytes && slice_equal(a->smallest, b->smallest) &&
-           slice_equal(a->largest, b->largest);
+           a->filter_bytes == b->filter_bytes && a->ranges == b->ranges &&
+           slice_equal(a->smallest, b->smallest) && slice_equal(a->largest, b->largest);
 }
 
 /* Same tables in the same order, whatever handles they have. */
