@@ -103,18 +103,23 @@ static int flag_take(struct call *call, int argc, char **argv, int *at)
     if (common_flag(call, word))
         return EXIT_DONE;
     size_t index = 0;
-    const bool options = strcmp(word, "-o") == 0;
-    const struct flag *flag = options ? NULL : flag_find(call->command, word, &index);
-    if (!flag && !options)
+    const bool options = strcmp(word, "-o") == 0, keyspace = strcmp(word, "--keyspace") == 0;
+    const struct flag *flag = options || keyspace ? NULL : flag_find(call->command, word, &index);
+    if (!flag && !options && !keyspace)
         return misuse(call, "no flag \"%s\"; a key that looks like one goes behind --", word);
     if (flag && !flag->value) {
         call->values[index] = "";
         return EXIT_DONE;
     }
     if (++*at == argc)
-        return misuse(call, "%s: want %s behind it", word, flag ? flag->value : "OPTIONS");
+        return misuse(call, "%s: want %s behind it", word,
+                      flag       ? flag->value
+                      : keyspace ? "NAME"
+                                 : "OPTIONS");
     if (flag)
         call->values[index] = argv[*at];
+    else if (keyspace)
+        call->keyspace = argv[*at];
     else
         text_printf(&call->options, "%s%s", call->options.size ? " " : "", argv[*at]);
     return EXIT_DONE;
@@ -220,18 +225,39 @@ bool store_open(const struct call *call, const char *path, enum opening opening,
     return st == TAMIZ_OK || open_failed(call, path, st, exit_status);
 }
 
+tamiz *keyspace_of(const struct call *call, tamiz *db, bool create, int *exit_status)
+{
+    tamiz_options options = TAMIZ_OPTIONS_INIT;
+    tamiz *keyspace = NULL;
+    if (!call->keyspace)
+        return db;
+    if (call->options.size && tamiz_options_set(&options, call->options.data) != TAMIZ_OK) {
+        *exit_status = fail_status(call, TAMIZ_INVALID_ARGUMENT, "-o");
+        return NULL;
+    }
+    options.create_if_missing = create;
+    const tamiz_status st = tamiz_keyspace_open(db, call->keyspace, &options, &keyspace);
+    if (st == TAMIZ_NOT_FOUND)
+        *exit_status = fail(call, "there is no keyspace %s", call->keyspace);
+    else if (st != TAMIZ_OK)
+        *exit_status = fail_status(call, st, NULL);
+    return keyspace;
+}
+
 int call_run(struct call *call)
 {
     const struct command *c = call->command;
     int status = EXIT_DONE;
-    tamiz *db = NULL;
+    tamiz *db = NULL, *keyspace = NULL;
     if (c->check && (status = c->check(call)) != EXIT_DONE)
         return status;
     if (c->opening == OPEN_NOTHING)
         return c->run(call, NULL);
     if (!store_open(call, call->operands[0], c->opening, NULL, &db, &status))
         return status;
-    status = c->run(call, db);
+    keyspace = keyspace_of(call, db, c->opening == OPEN_CREATE, &status);
+    if (keyspace)
+        status = c->run(call, keyspace);
     const tamiz_status st = tamiz_close(db);
     return st < 0 && status < EXIT_USAGE ? fail_status(call, st, "closing") : status;
 }

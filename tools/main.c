@@ -57,6 +57,8 @@ const struct command commands[] = {
     {"lab", "EXPERIMENT [STORE]",
      "avoided-reads, curve, levels, cache, size, whatif: theory beside measurement", OPEN_NOTHING,
      1, 2, false, lab_flags, lab_run, NULL},
+    {"keyspace", "list STORE | create|drop STORE NAME", "list, make and drop keyspaces",
+     OPEN_NOTHING, 2, 3, false, no_flags, keyspace_run, NULL},
     {"options", "[STORE]", "list the options that -o sets; those of a store", OPEN_NOTHING, 0, 1,
      false, no_flags, options_run, NULL},
     {"shell", "STORE", "the commands above, typed one by one on one open store", OPEN_CREATE, 1, 1,
@@ -82,13 +84,14 @@ static void usage_all(FILE *to)
 {
     (void)fprintf(to,
                   "tamiz %s: an ordered key-value store whose filter numbers can be trusted\n\n"
-                  "usage: tamiz [--json] [--hex] [-o OPTIONS] COMMAND ...\n\n",
+                  "usage: tamiz [--json] [--hex] [--keyspace NAME] [-o OPTIONS] COMMAND ...\n\n",
                   tamiz_version());
     for (const struct command *c = commands; c->name; c++)
         (void)fprintf(to, "  %-10s %-16s %s\n", c->name, c->operands, c->help);
     (void)fputs("\n"
                 "  --json         print one JSON document\n"
                 "  --hex          keys and values are hex digits, not text with \\xNN escapes\n"
+                "  --keyspace NAME  of the store; put, load and ingest make it\n"
                 "  -o OPTIONS     such as \"cache=8MiB filter=blocked:12\"; see tamiz options\n"
                 "  --             what follows is no flag\n\n"
                 "Exit status: 0 done, 1 an ordinary no, 2 wrong usage, 3 failure.\n",
@@ -124,7 +127,7 @@ static int command_at(int argc, char **argv)
 {
     int i = 1;
     while (i < argc && argv[i][0] == '-' && argv[i][1])
-        i += strcmp(argv[i], "-o") == 0 ? 2 : 1;
+        i += strcmp(argv[i], "-o") == 0 || strcmp(argv[i], "--keyspace") == 0 ? 2 : 1;
     return i;
 }
 

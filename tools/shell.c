@@ -70,8 +70,10 @@ static int shell_command(struct call *shell, tamiz *db, char **words, int count)
     call.hex = call.hex || shell->hex;
     if (status == EXIT_DONE && c->check)
         status = c->check(&call);
-    if (status == EXIT_DONE)
-        status = c->run(&call, db);
+    tamiz *keyspace =
+        status == EXIT_DONE ? keyspace_of(&call, db, c->opening == OPEN_CREATE, &status) : NULL;
+    if (keyspace)
+        status = c->run(&call, keyspace);
     call_free(&call);
     (void)fflush(stdout);
     return status;

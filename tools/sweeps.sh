@@ -6,7 +6,7 @@
 #     sh tools/sweeps.sh [PROGRAM ...]      after sh tools/test.sh; PROGRAM as faults_crash
 set -u
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || set -- faults_crash faults_fault faults_memory faults_small faults_options faults_kill cases_reading cases_merging \
+[ $# -gt 0 ] || set -- faults_crash faults_fault faults_memory faults_small faults_options faults_lie db_schedule faults_kill cases_reading cases_merging \
     cases_log cases_manifest cases_opening cases_filters cases_damage db_repair
 failed=0
 mkdir -p build/sweeps
@@ -14,7 +14,7 @@ for name; do
     began=$(date +%s)
     if (cd build/dev/tests && TAMIZ_LONG=1 ./test_"$name") >"build/sweeps/$name.log" 2>&1; then verdict=passed; else verdict=FAILED failed=1; fi
     echo "$name: $verdict in $(($(date +%s) - began)) s"
-    grep -E 'calls|faults|refusals|sequences|kills|^again' "build/sweeps/$name.log" | sed 's/^/    /'
+    grep -E 'calls|faults|refusals|sequences|lies|orders|kills|^again' "build/sweeps/$name.log" | sed 's/^/    /'
 done
 if command -v valgrind >/dev/null 2>&1 && [ -d build/release/tests ]; then
     for name in db_store log_log version_manifest table_block compact_compact cases_reading; do

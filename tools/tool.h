@@ -51,6 +51,7 @@ struct call {
     const struct command *command;
     bool json, hex, in_shell;
     struct text options; /* of every -o, in order; owned */
+    const char *keyspace; /* --keyspace; NULL: the default one */
     int count;
     char **operands;
     const char *values[FLAGS_MAX]; /* of command->flags in their order; NULL: not given */
@@ -95,6 +96,10 @@ int stats_watch(struct call *call, tamiz *db);
 bool store_open(const struct call *call, const char *path, enum opening opening, const char *forced,
                 tamiz **db, int *exit_status);
 
+/* The handle of the keyspace that --keyspace names, made only where `create`; `db` itself where
+ * nothing is named. NULL, and it was said: *exit_status is what to end with. */
+tamiz *keyspace_of(const struct call *call, tamiz *db, bool create, int *exit_status);
+
 /* ---- the commands, in their files ---- */
 
 int put_run(struct call *call, tamiz *db);
@@ -121,6 +126,7 @@ int backup_run(struct call *call, tamiz *db);
 int restore_run(struct call *call, tamiz *db);
 int destroy_run(struct call *call, tamiz *db);
 int options_run(struct call *call, tamiz *db);
+int keyspace_run(struct call *call, tamiz *db);
 int filter_run(struct call *call, tamiz *db);
 int dump_run(struct call *call, tamiz *db);
 int lab_run(struct call *call, tamiz *db);

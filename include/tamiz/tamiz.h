@@ -243,6 +243,44 @@ tamiz_iter_status(const tamiz_iter *iter); /* an error ends validity and shows h
 TAMIZ_API uint64_t tamiz_iter_steps(const tamiz_iter *iter);
 TAMIZ_API void tamiz_iter_close(tamiz_iter *iter); /* NULL is fine */
 
+/* ---- keyspaces
+ * -------------------------------------------------------------------------------------------------
+ */
+
+/*
+ * A keyspace is a tree of its own in the store: its own keys, memtables, tables, filters and
+ * options; log, cache, threads, lock, sequence and limits are the store's. The handle of tamiz_open
+ * is the keyspace "default". Batches may write to several: for readers and after a crash all of a
+ * batch is there or nothing (after a crash only where it went through the log). A snapshot is of
+ * all keyspaces. One whose writers have to wait does not stop the writers of others.
+ *
+ * Opens the keyspace `name`, which is made where it is missing; durable when this returns. `db` is
+ * any handle of the store. The same name gives the same handle again. It is closed with its store,
+ * not by itself: tamiz_close of it is TAMIZ_INVALID_ARGUMENT. A name has 1 to 255 bytes, none of
+ * them a control byte, a quote or a backslash.
+ *
+ * Options (NULL: those of the store) are taken when it is opened for the first time in this run,
+ * and are not kept in the store: memtable, block, table, filter, filter_memory, prefix_filter,
+ * compression, compaction, size_ratio, level0_runs and level0_stop are its own, create_if_missing
+ * and error_if_exists are looked at, for the rest the store's count. Until it is opened so it is
+ * read back and flushed, but not merged.
+ *
+ * TAMIZ_NOT_FOUND: it is missing and may not be made. TAMIZ_INVALID_ARGUMENT: it is open with other
+ * options, or error_if_exists. Costs about a megabyte of memory beside its memtable.
+ */
+TAMIZ_API tamiz_status tamiz_keyspace_open(tamiz *db, const char *name,
+                                           const tamiz_options *options, tamiz **keyspace);
+
+/*
+ * Drops a keyspace with all it has, at once and durably: after a crash it is there whole or gone.
+ * Calls on its handle are TAMIZ_CLOSED from then on, and a batch that names it as well; the handle
+ * stays valid until the store is closed. Open iterators go on over what they began with; the room
+ * on the disk comes back when the last of them is closed. Snapshots hold nothing of it. Its running
+ * merges are cancelled, a running flush is waited for, and writers of all keyspaces meanwhile. The
+ * name is free again. TAMIZ_NOT_FOUND: there is none. The default keyspace: TAMIZ_INVALID_ARGUMENT.
+ */
+TAMIZ_API tamiz_status tamiz_keyspace_drop(tamiz *db, const char *name);
+
 /* ---- building tables with no store, and taking them in
  * -------------------------------------------------------------------------------------------------
  */
@@ -396,6 +434,9 @@ typedef struct tamiz_stats {
     uint64_t copied_bytes;         /* … and of tables and logs that were copied   */
     uint64_t ingests, ingested_tables;
     uint64_t ingested_bytes_linked, ingested_bytes_copied; /* of their files */
+    /* Time that flushes and compactions took, waiting included; and how much of it building and
+     * checking filters took, that of other table builds (ingestion, repair) included. */
+    uint64_t background_us, filter_build_us;
 } tamiz_stats;
 #ifdef __cplusplus
 #define TAMIZ_STATS_INIT tamiz_stats_init_value()
@@ -414,8 +455,8 @@ static inline tamiz_stats tamiz_stats_init_value(void)
 
 /* stats->struct_size must be set (TAMIZ_STATS_INIT); fields beyond it are not written. */
 TAMIZ_API tamiz_status tamiz_stats_get(tamiz *db, tamiz_stats *stats);
-/* "levels", "tables", "stats", "stats.json", "stats.prometheus", "options". *text is freed with
- * tamiz_free. */
+/* Of the keyspace: "levels", "tables", "stats", "stats.json", "stats.prometheus", "options"; of the
+ * store: "keyspaces", a name a line, "default" first. *text is freed with tamiz_free. */
 TAMIZ_API tamiz_status tamiz_property(tamiz *db, const char *name, char **text);
 /* One get, told as a story; *text is freed with tamiz_free. The get counts as one. */
 TAMIZ_API tamiz_status tamiz_explain(tamiz *db, const void *key, size_t key_size,

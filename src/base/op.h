@@ -61,6 +61,7 @@ struct counters {
     counter compactions, compaction_bytes_in, compaction_bytes_out;
     counter checkpoints, backups, copied_bytes_linked, copied_bytes;
     counter ingests, ingested_tables, ingested_bytes_linked, ingested_bytes_copied;
+    counter background_us, filter_build_us; /* flushes and merges; building filters, of that */
     counter tables_dropped;                /* inside a range delete, unread */
     counter followed_squares;              /* of the ledger: db/ledger.c */
     counter filter_audits, filter_denials; /* negatives really looked into; and found wrong */

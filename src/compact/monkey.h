@@ -41,8 +41,9 @@ double monkey_cost(const tamiz_filter_policy *policy);
 double monkey_average(const tamiz_filter_policy *policy);
 
 /* The policy for the output of job `j` of `v`, or, with j NULL, for a flush of `keys`: the tree is
- * taken as it will be with it. `policy` says kind and average; where nothing can be spread, itself.
- * TAMIZ_OUT_OF_MEMORY. */
+ * taken as it will be with it, each run weighed by how much of the keys it covers. `policy` says
+ * kind and average; itself where nothing can be spread, or where the family's own arithmetic says
+ * that the spread would waste more. TAMIZ_OUT_OF_MEMORY. */
 tamiz_status monkey_policy(struct op *op, const struct version *v, const struct job *j,
                            uint64_t keys, const tamiz_filter_policy *policy,
                            tamiz_filter_policy *spread);

@@ -5,7 +5,14 @@
 
 enum {
     DEEPEST = TAMIZ_LEVELS - 1,
+    /* The first level that may be a lazy tree's last. Were it level 1, each merge of level 0, whose
+     * tables cover nearly all keys, would rewrite all of it in one job. */
+    LAZY_LAST_LEAST = 2,
     TOMBSTONES_LEAST = 1000, /* fewer are not worth a merge of their own */
+    CLUSTER_MOST = 64,       /* tables of one level that are merged at once, where it can be cut */
+    /* Tables of the newest run that a piece begins with. Cuts of the runs do not meet, so that of
+     * the run below the tables at a piece's end are written twice: a fifth with four runs. */
+    PIECE = 8,
 };
 
 void job_init(struct job *j, const struct alloc *alloc)
@@ -61,7 +68,9 @@ static bool is_one_run(const struct version *v, const struct pick_options *o, ui
 {
     if (level == 0 || o->policy == TAMIZ_COMPACTION_TIERED)
         return false;
-    return o->policy != TAMIZ_COMPACTION_LAZY || level >= last_level(v);
+    if (o->policy != TAMIZ_COMPACTION_LAZY)
+        return true;
+    return level >= LAZY_LAST_LEAST && level >= last_level(v);
 }
 
 /*
@@ -271,23 +280,30 @@ static struct place go_down(struct plan *p, uint32_t r)
     return (struct place){below, true, 0};
 }
 
-/* The table and what must go with it. */
-static tamiz_status plan_table(struct plan *p, uint32_t r, uint32_t i)
+/* Tables of a run and what must go with them. */
+static tamiz_status plan_tables(struct plan *p, uint32_t r, struct span tables)
 {
     choice_clear(&p->c);
-    choice_take(&p->c, r, (struct span){i, i + 1});
+    choice_take(&p->c, r, tables);
     choice_cover_older(&p->c, level_runs_of(p->v, p->v->runs[r].level));
     return plan_finish(p, go_down(p, r), MAY_MOVE);
 }
 
+static tamiz_status plan_table(struct plan *p, uint32_t r, uint32_t i)
+{
+    return plan_tables(p, r, (struct span){i, i + 1});
+}
+
 /* The table and all of its level that it hangs together with, newer and older: one merge in the
- * place of several. A table that overlaps nothing moves. */
+ * place of several. A table that overlaps nothing moves. TAMIZ_BUSY: too much for one merge. */
 static tamiz_status plan_cluster(struct plan *p, uint32_t r, uint32_t i)
 {
     const struct level_runs runs = level_runs_of(p->v, p->v->runs[r].level);
     choice_clear(&p->c);
     choice_take(&p->c, r, (struct span){i, i + 1});
     choice_cover_all(&p->c, runs);
+    if (p->v->runs[r].level > 0 && p->c.count > CLUSTER_MOST)
+        return TAMIZ_BUSY;
     return plan_finish(p, go_down(p, runs.from), MAY_MOVE);
 }
 
@@ -311,18 +327,10 @@ static tamiz_status plan_unite(struct plan *p, struct level_runs runs)
     return st;
 }
 
-static tamiz_status plan_clusters(struct plan *p, struct level_runs runs)
-{
-    tamiz_status st = TAMIZ_NOT_FOUND;
-    for (uint32_t r = runs.to; r-- > runs.from;)
-        for (uint32_t i = 0; i < p->v->runs[r].count && st == TAMIZ_NOT_FOUND; i++)
-            st = plan_cluster(p, r, i);
-    return st;
-}
-
 /* The table behind the last one taken, round and round: each part of the keys has its turn.
- *     run a..c | e..k | p..t, cursor "k": p..t;  cursor "t" or none: a..c */
-static tamiz_status plan_next(struct plan *p, uint32_t r, struct buf *cursor)
+ *     run a..c | e..k | p..t, cursor "k": p..t;  cursor "t" or none: a..c
+ * `width` tables at a time, as far as there are so many. */
+static tamiz_status plan_next(struct plan *p, uint32_t r, uint32_t width, struct buf *cursor)
 {
     const struct run *run = &p->v->runs[r];
     const struct slice last = buf_slice(cursor);
@@ -334,23 +342,45 @@ static tamiz_status plan_next(struct plan *p, uint32_t r, struct buf *cursor)
     tamiz_status st = TAMIZ_NOT_FOUND;
     for (uint32_t n = 0; n < run->count && st == TAMIZ_NOT_FOUND; n++) {
         const uint32_t i = (first + n) % run->count;
-        st = plan_table(p, r, i);
+        const uint32_t end = i + width < run->count ? i + width : run->count;
+        st = plan_tables(p, r, (struct span){i, end});
         if (st != TAMIZ_OK)
             continue;
         buf_clear(cursor);
-        buf_slice_append(cursor, run->tables[i]->largest);
+        buf_slice_append(cursor, run->tables[end - 1]->largest);
         st = cursor->failed ? op_fail_memory(p->op) : TAMIZ_OK;
     }
     return st;
+}
+
+/*
+ * A piece of the keys out of the oldest size_ratio runs of a level; what is newer stays above. The
+ * level has as many runs as before until the newest of those is used up.
+ *     newest of four  |-1-|-2-| … |-8-|-9-| …     1 to 8, of each older run what overlaps that
+ */
+static tamiz_status plan_piece(struct plan *p, struct level_runs runs, struct buf *cursor)
+{
+    const uint32_t most = p->o->size_ratio;
+    const uint32_t r = runs.to - runs.from > most ? runs.to - most : runs.from;
+    return plan_next(p, r, PIECE, cursor);
+}
+
+static tamiz_status plan_clusters(struct plan *p, struct level_runs runs, struct buf *cursor)
+{
+    tamiz_status st = TAMIZ_NOT_FOUND;
+    for (uint32_t r = runs.to; r-- > runs.from;)
+        for (uint32_t i = 0; i < p->v->runs[r].count && st == TAMIZ_NOT_FOUND; i++)
+            st = plan_cluster(p, r, i);
+    return st == TAMIZ_BUSY ? plan_piece(p, runs, cursor) : st;
 }
 
 static tamiz_status plan_level(struct plan *p, uint32_t level, struct buf *cursor)
 {
     const struct level_runs runs = level_runs_of(p->v, level);
     if (is_one_run(p->v, p->o, level))
-        return runs.to - runs.from > 1 ? plan_unite(p, runs) : plan_next(p, runs.from, cursor);
+        return runs.to - runs.from > 1 ? plan_unite(p, runs) : plan_next(p, runs.from, 1, cursor);
     if (level < DEEPEST && is_one_run(p->v, p->o, level + 1))
-        return plan_clusters(p, runs);
+        return plan_clusters(p, runs, cursor);
     return plan_whole_level(p, runs);
 }
 

@@ -8,8 +8,9 @@
  *               deeper: its limit of bytes       one table; with what either overlaps below
  *     tiered    level 0: level0_runs runs        all runs of the level,
  *               deeper: size_ratio runs          into a new run one level down
- *     lazy      as tiered                        as tiered, but the deepest level is one run,
- *               deepest: its limit of bytes      joined; when it is over, it starts a deeper one
+ *     lazy      as tiered                        as tiered, but the deepest level from 2 on is one
+ *               deepest: its limit of bytes      run, joined piece by piece; when it is over, it
+ *                                                starts a deeper one
  *
  * What must stay true: of two versions of a key the newer stands in the newer run. A merge places
  * all it takes at the place of its oldest part, so whoever takes a table also takes every OLDER

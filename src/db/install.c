@@ -171,6 +171,21 @@ static void work_out_logs(struct store *s, struct installing *list, size_t n,
         s->state.log_number = least;
 }
 
+void install_advance_logs(struct store *s, const struct tamiz *without)
+{
+    uint64_t least = 0;
+    mutex_lock(&s->mutex);
+    for (size_t i = 0; i < s->keyspace_count; i++) {
+        if (s->keyspaces[i] == without)
+            continue;
+        const uint64_t needed = logs_needed(s, s->keyspaces[i], NULL);
+        least = least && least < needed ? least : needed;
+    }
+    mutex_unlock(&s->mutex);
+    if (least > s->state.log_number)
+        s->state.log_number = least;
+}
+
 /* ---- making it durable ---- */
 
 static void numbers_seen(struct store *s)

@@ -36,6 +36,8 @@ tamiz_status install_tables(struct op *op, struct tamiz *db, const struct versio
 tamiz_status install_record(struct op *op, struct store *s, struct manifest_edit *record);
 /* After that failed and store->state is as it was before: makes that the picture in force. */
 void install_settle(struct op *op, struct store *s);
+/* Into store->state: which logs are needed by all keyspaces but `without`. */
+void install_advance_logs(struct store *s, const struct tamiz *without);
 /* References to the tables of a version, to be remembered until nobody reads them. */
 tamiz_status obsolete_add(struct op *op, struct store *s, struct table_meta *meta,
                           struct obsolete **list);

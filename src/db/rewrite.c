@@ -209,6 +209,7 @@ static void tell_flush(struct op *op, const struct store *s, const struct flushi
 tamiz_status flush_memtables(struct op *op, struct store *s, const struct sealed *list, size_t n,
                              uint64_t log_number)
 {
+    const uint64_t from = env_monotonic_ns(s->env);
     struct flushing *flushes = mem_new_array(&s->alloc, n, sizeof *flushes);
     struct tree_change *changes = mem_new_array(&s->alloc, n, sizeof *changes);
     size_t count = 0, tables = 0;
@@ -226,6 +227,7 @@ tamiz_status flush_memtables(struct op *op, struct store *s, const struct sealed
         forget_tables(op, s, &flushes[i].tables);
         tell_flush(op, s, &flushes[i], changes[i].flushed_count);
     }
+    counter_add(&op->count->background_us, (env_monotonic_ns(s->env) - from) / 1000);
     store_drop_logs(op, s);
 done:
     for (size_t i = 0; i < count; i++) {
@@ -346,6 +348,7 @@ tamiz_status db_merge(struct op *op, struct tamiz *db, struct version *base, str
     struct iter *source = NULL;
     uint64_t bytes_in = 0;
     tamiz_status st = TAMIZ_OK;
+    const uint64_t from = env_monotonic_ns(s->env);
     if (j->drop)
         return drop_tables(op, db, j);
     const uint64_t run = j->new_run || !j->output_run ? background_next_run(s) : j->output_run;
@@ -382,6 +385,7 @@ tamiz_status db_merge(struct op *op, struct tamiz *db, struct version *base, str
     counter_add(&op->count->compactions, 1);
     counter_add(&op->count->compaction_bytes_in, bytes_in);
     counter_add(&op->count->compaction_bytes_out, bytes_out);
+    counter_add(&op->count->background_us, (env_monotonic_ns(s->env) - from) / 1000);
     store_event(s, TAMIZ_EVENT_COMPACTION, "%zu tables, %llu bytes, to %llu bytes in level %u",
                 job_count(j), (unsigned long long)bytes_in, (unsigned long long)bytes_out,
                 j->output_level);

@@ -125,6 +125,8 @@ static void fill_counters(tamiz_stats *out, const struct counters *c)
     out->stall_flush_us = counter_get(&c->stall_flush_us);
     out->stall_level0_us = counter_get(&c->stall_level0_us);
     out->stall_debt_us = counter_get(&c->stall_debt_us);
+    out->background_us = counter_get(&c->background_us);
+    out->filter_build_us = counter_get(&c->filter_build_us);
     out->tables_dropped = counter_get(&c->tables_dropped);
     out->range_deleted = counter_get(&c->memtables.steps[TAMIZ_STEP_RANGE_TOMBSTONE]);
     for (int i = 0; i < TAMIZ_LEVELS; i++)
@@ -265,6 +267,8 @@ static const struct field store_fields[] = {
     WHOLE(ingested_tables),
     WHOLE(ingested_bytes_linked),
     WHOLE(ingested_bytes_copied),
+    WHOLE(background_us),
+    WHOLE(filter_build_us),
 };
 static const struct field io_fields[] = {
     WHOLE(data), WHOLE(index), WHOLE(filter), WHOLE(meta), WHOLE(log), WHOLE(compaction),
@@ -306,9 +310,10 @@ static void json_level(struct buf *out, const tamiz_level_stats *l)
     buf_text(out, "}");
 }
 
-static void stats_json(struct buf *out, const tamiz_stats *s, const struct version *v)
+static void stats_json(struct buf *out, const tamiz *db, const tamiz_stats *s,
+                       const struct version *v)
 {
-    buf_text(out, "{\"keyspace\":\"default\",");
+    buf_printf(out, "{\"keyspace\":\"%s\",", db->name);
     for (int i = 0; i < STORE_FIELDS; i++) {
         buf_printf(out, "\"%s\":", store_fields[i].name);
         print_field(out, s, &store_fields[i]);
@@ -343,33 +348,36 @@ static void stats_json(struct buf *out, const tamiz_stats *s, const struct versi
     buf_text(out, "}\n");
 }
 
-static void stats_prometheus(struct buf *out, const tamiz_stats *s, const struct version *v)
+static void stats_prometheus(struct buf *out, const tamiz *db, const tamiz_stats *s,
+                             const struct version *v)
 {
-    trust_tables_prometheus(out, v);
+    trust_tables_prometheus(out, db->name, v);
     for (int i = 0; i < STORE_FIELDS; i++) {
-        buf_printf(out, "tamiz_%s ", store_fields[i].name);
+        buf_printf(out, "tamiz_%s{keyspace=\"%s\"} ", store_fields[i].name, db->name);
         print_field(out, s, &store_fields[i]);
         buf_text(out, "\n");
     }
     for (int i = 0; i < LEVEL_FIELDS; i++)
         for (int level = 0; level < TAMIZ_LEVELS; level++) {
-            buf_printf(out, "tamiz_%s{level=\"%d\"} ", level_fields[i].name, level);
+            buf_printf(out, "tamiz_%s{keyspace=\"%s\",level=\"%d\"} ", level_fields[i].name,
+                       db->name, level);
             print_field(out, &s->level[level], &level_fields[i]);
             buf_text(out, "\n");
         }
     for (int i = 0; i < IO_FIELDS; i++) {
         const tamiz_io_stats *io =
             (const tamiz_io_stats *)(const void *)((const char *)s + io_fields[i].offset);
-        buf_printf(out,
-                   "tamiz_device_reads_total{purpose=\"%s\"} "
-                   "%llu\ntamiz_device_read_bytes_total{purpose=\"%s\"} %llu\n",
-                   io_fields[i].name, (unsigned long long)io->reads, io_fields[i].name,
-                   (unsigned long long)io->read_bytes);
-        buf_printf(out,
-                   "tamiz_device_writes_total{purpose=\"%s\"} "
-                   "%llu\ntamiz_device_write_bytes_total{purpose=\"%s\"} %llu\n",
-                   io_fields[i].name, (unsigned long long)io->writes, io_fields[i].name,
-                   (unsigned long long)io->write_bytes);
+        const struct {
+            const char *name;
+            uint64_t value;
+        } lines[] = {{"reads", io->reads},
+                     {"read_bytes", io->read_bytes},
+                     {"writes", io->writes},
+                     {"write_bytes", io->write_bytes}};
+        for (size_t k = 0; k < sizeof lines / sizeof *lines; k++)
+            buf_printf(out, "tamiz_device_%s_total{keyspace=\"%s\",purpose=\"%s\"} %llu\n",
+                       lines[k].name, db->name, io_fields[i].name,
+                       (unsigned long long)lines[k].value);
     }
 }
 
@@ -446,6 +454,15 @@ static void tables_text(struct buf *out, const struct version *v)
         }
 }
 
+/* A name a line. */
+static void keyspaces_text(struct buf *out, struct store *s)
+{
+    mutex_lock(&s->mutex);
+    for (size_t i = 0; i < s->keyspace_count; i++)
+        buf_printf(out, "%s\n", s->keyspaces[i]->name);
+    mutex_unlock(&s->mutex);
+}
+
 /* false: no such property. */
 static bool property_print(struct buf *out, tamiz *db, const char *name, const tamiz_stats *stats,
                            const struct view *view)
@@ -453,11 +470,13 @@ static bool property_print(struct buf *out, tamiz *db, const char *name, const t
     if (strcmp(name, "stats") == 0)
         stats_text(out, stats, view->version, seconds_open(db->store));
     else if (strcmp(name, "stats.json") == 0)
-        stats_json(out, stats, view->version);
+        stats_json(out, db, stats, view->version);
     else if (strcmp(name, "stats.prometheus") == 0)
-        stats_prometheus(out, stats, view->version);
+        stats_prometheus(out, db, stats, view->version);
     else if (strcmp(name, "levels") == 0)
         levels_text(out, stats, view->version);
+    else if (strcmp(name, "keyspaces") == 0)
+        keyspaces_text(out, db->store);
     else if (strcmp(name, "tables") == 0)
         tables_text(out, view->version);
     else if (strcmp(name, "options") == 0) {
@@ -491,7 +510,7 @@ tamiz_status tamiz_property(tamiz *db, const char *name, char **text)
             st = op_refuse(
                 TAMIZ_NOT_FOUND,
                 "%s: no such property; there are stats, stats.json, stats.prometheus, levels, "
-                "tables, options",
+                "tables, options, keyspaces",
                 name);
         view_unref(view);
     }

@@ -5,7 +5,7 @@
  * through its view.
  *
  * A write-ahead log has the writes of all keyspaces, and goes when none of them needs it. What must
- * hold between the two is in docs/adr/0018-keyspaces.md.
+ * hold between the two is in docs/adr/0019-keyspaces.md.
  *
  * Locks, in the order they are taken:
  *
@@ -106,7 +106,7 @@ struct store {
     size_t flush_turn, merge_turn; /* whose jobs are looked for first: every keyspace's in turn */
     struct tamiz_snapshot *oldest_snapshot, *newest_snapshot;
     struct tamiz_iter *iters; /* all open ones and those in the parks */
-    bool moving_on;   /* memtables must be sealed before the next write: their log failed */
+    bool moving_on;           /* memtables must be sealed before the next write: their log failed */
     bool log_lost;    /* a sync failed: no write before the memtables it covered are flushed */
     uint32_t merging; /* compaction jobs that run, of all keyspaces */
     bool write_error; /* a group reached the log but not the memtable: writing is over until

@@ -173,7 +173,7 @@ void trust_tables_json(struct buf *out, const struct version *v)
 
 static void table_prometheus(struct buf *out, const struct view_of_table *t, void *ctx)
 {
-    (void)ctx;
+    const char *keyspace = ctx;
     const struct rate r = rate_of(t->false_positives, t->negatives);
     if (!t->loaded || !r.absent)
         return;
@@ -185,13 +185,17 @@ static void table_prometheus(struct buf *out, const struct view_of_table *t, voi
                  {"sampled_absent", (double)r.absent}, {"drifted", t->drifted},
                  {"quarantined", t->quarantined}};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
-        buf_printf(out, "tamiz_table_%s{level=\"%u\",table=\"%06llu\",kind=\"%s\"} %.9g\n",
-                   lines[i].name, t->level, (ull)t->meta->number, t->filter.kind, lines[i].value);
+        buf_printf(
+            out, "tamiz_table_%s{keyspace=\"%s\",level=\"%u\",table=\"%06llu\",kind=\"%s\"} %.9g\n",
+            lines[i].name, keyspace, t->level, (ull)t->meta->number, t->filter.kind,
+            lines[i].value);
 }
 
-void trust_tables_prometheus(struct buf *out, const struct version *v)
+void trust_tables_prometheus(struct buf *out, const char *keyspace, const struct version *v)
 {
-    tables_each(v, table_prometheus, out, NULL);
+    char name[256];
+    (void)snprintf(name, sizeof name, "%s", keyspace);
+    tables_each(v, table_prometheus, out, name);
 }
 
 /* ---- text ---- */

@@ -17,7 +17,7 @@ void trust_rate_json(struct buf *out, uint64_t false_positives, uint64_t negativ
                      double expected_false_positives);
 /* "kinds":[…],"tables":[…] */
 void trust_tables_json(struct buf *out, const struct version *v);
-void trust_tables_prometheus(struct buf *out, const struct version *v);
+void trust_tables_prometheus(struct buf *out, const char *keyspace, const struct version *v);
 /* The matrix by level and by table, and a sentence a level on what its filters are worth. */
 void trust_text(struct buf *out, const tamiz_stats *stats, const struct version *v, double seconds);
 

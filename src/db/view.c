@@ -120,7 +120,9 @@ bool view_unlogged(const struct view *v)
 void view_publish(struct tamiz *db, struct view *next)
 {
     assert(mutex_held(&db->store->mutex));
-    db->active = next->memtable_count ? next->memtables[0] : NULL;
+    struct mem_ref *active = next->memtable_count ? next->memtables[0] : NULL;
+    if (db->active != active) /* else a writer may be looking, without the lock */
+        db->active = active;
     struct view *old = atomic_exchange_explicit(&db->view, next, memory_order_seq_cst);
     if (!old)
         return;

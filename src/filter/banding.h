@@ -88,12 +88,11 @@ bool band_shape_is_proper(const struct band_shape *shape);
  * fingerprint is a sum of coefficients. */
 static inline struct band_key band_key_of(uint64_t mixed, uint64_t start)
 {
-    const filter_u128 a = (filter_u128)mixed * UINT64_C(0x8ebc6af09c88c6e3);
-    const filter_u128 b = (filter_u128)mixed * UINT64_C(0x589965cc75374cc3);
-    return (struct band_key){
-        start,
-        {((uint64_t)a ^ (uint64_t)(a >> 64)) | 1, (uint64_t)b ^ (uint64_t)(b >> 64)},
-        (uint32_t)(mixed * UINT64_C(0x1d8e4e27c47d124f) >> 32)};
+    const struct wide a = wide_product(mixed, UINT64_C(0x8ebc6af09c88c6e3));
+    const struct wide b = wide_product(mixed, UINT64_C(0x589965cc75374cc3));
+    return (struct band_key){start,
+                             {(a.low ^ a.high) | 1, b.low ^ b.high},
+                             (uint32_t)(mixed * UINT64_C(0x1d8e4e27c47d124f) >> 32)};
 }
 
 bool banding_new(const struct alloc *alloc, uint64_t slots, struct banding *banding);
@@ -173,13 +172,13 @@ static inline struct band_place band_place_of(const struct band_shape *shape,
     const unsigned shift = key->start % BLOCK_SLOTS;
     const uint8_t *first = payload + band_block_at(shape, block);
     const unsigned columns = band_block_columns(shape, block);
-    const filter_u128 row = (filter_u128)key->row.high << 64 | key->row.low;
-    const filter_u128 in_first = row << shift, in_second = shift ? row >> (128 - shift) : 0;
+    const struct wide row = {key->row.low, key->row.high};
+    const struct wide in_first = wide_left(row, shift);
+    const struct wide in_second = shift ? wide_right(row, 128 - shift) : (struct wide){0, 0};
     /* With shift 0 all is in one block, and the next may not be there. */
     return (struct band_place){first,
                                shift ? first + (size_t)columns * COLUMN_BYTES : first,
-                               {(uint64_t)in_first, (uint64_t)(in_first >> 64), (uint64_t)in_second,
-                                (uint64_t)(in_second >> 64)},
+                               {in_first.low, in_first.high, in_second.low, in_second.high},
                                columns};
 }
 

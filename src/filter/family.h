@@ -10,9 +10,8 @@
 #define TAMIZ_FILTER_FAMILY_H
 
 #include "base/coding.h"
+#include "base/wide.h"
 #include "filter/filter.h"
-
-__extension__ typedef unsigned __int128 filter_u128;
 
 /* The golden ratio's and other odd constants with no structure. */
 #define FILTER_MULTIPLIER UINT64_C(0x9e3779b97f4a7c15)
@@ -20,7 +19,7 @@ __extension__ typedef unsigned __int128 filter_u128;
 /* a * b / 2^64: spreads a uniform `a` over 0..b-1 in order, with no division. */
 static inline uint64_t mul_high(uint64_t a, uint64_t b)
 {
-    return (uint64_t)(((filter_u128)a * b) >> 64);
+    return wide_product(a, b).high;
 }
 
 /*
@@ -30,8 +29,8 @@ static inline uint64_t mul_high(uint64_t a, uint64_t b)
  */
 static inline uint64_t filter_mix(uint64_t hash, uint64_t seed)
 {
-    const filter_u128 product = (filter_u128)(hash ^ seed) * UINT64_C(0xd6e8feb86659fd93);
-    return (uint64_t)product ^ (uint64_t)(product >> 64);
+    const struct wide product = wide_product(hash ^ seed, UINT64_C(0xd6e8feb86659fd93));
+    return product.low ^ product.high;
 }
 
 static inline void filter_touch(const void *line)

@@ -343,6 +343,7 @@ done:
 
 static tamiz_status put_filter(struct op *op, struct table_builder *b, tamiz_filter_info *info)
 {
+    const uint64_t from = env_monotonic_ns(b->env);
     struct buf block = buf_init(b->alloc);
     tamiz_status st;
     TRY(add_image(op, b, &b->options.filter, &b->hashes, &block, info));
@@ -350,6 +351,7 @@ static tamiz_status put_filter(struct op *op, struct table_builder *b, tamiz_fil
         TRY(add_prefix_image(op, b, &block));
     if (block.size)
         put_part(b, buf_slice(&block), &b->footer.filter);
+    counter_add(&op->count->filter_build_us, (env_monotonic_ns(b->env) - from) / 1000);
 done:
     buf_free(&block);
     return st;

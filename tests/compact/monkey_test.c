@@ -149,19 +149,26 @@ static void a_family_says_by_itself_what_halving_the_rate_costs(void **state)
 
 /* ---- a tree ---- */
 
-static void table_add(struct test_op *t, struct table_meta **list, size_t *n, uint32_t level,
-                      uint64_t run, uint64_t keys)
+static void table_add_between(struct test_op *t, struct table_meta **list, size_t *n,
+                              uint32_t level, uint64_t run, uint64_t keys, const char *range)
 {
+    const struct slice smallest = slice_of(range, 1), largest = slice_of(range + 1, 1);
     const struct table_meta like = {.number = *n + 1,
                                     .file_size = 100,
                                     .level = level,
                                     .run = run,
                                     .entries = keys,
                                     .keys = keys,
-                                    .smallest = slice_of_text("a"),
-                                    .largest = slice_of_text("z")};
+                                    .smallest = smallest,
+                                    .largest = largest};
     list[*n] = table_meta_new(&t->op, &alloc_libc, &like);
     assert_non_null(list[(*n)++]);
+}
+
+static void table_add(struct test_op *t, struct table_meta **list, size_t *n, uint32_t level,
+                      uint64_t run, uint64_t keys)
+{
+    table_add_between(t, list, n, level, run, keys, "az");
 }
 
 static void the_output_is_seen_in_the_tree_as_it_will_be(void **state)
@@ -186,6 +193,8 @@ static void the_output_is_seen_in_the_tree_as_it_will_be(void **state)
     job_init(&j, &alloc_libc);
     buf_append(&j.inputs, &list[0], sizeof list[0]);
     buf_append(&j.inputs, &list[1], sizeof list[1]);
+    buf_slice_append(&j.smallest, slice_of_text("a"));
+    buf_slice_append(&j.largest, slice_of_text("z"));
     j.output_level = 1;
     j.output_run = 5;
     assert_status(&t.op, monkey_policy(&t.op, v, &j, 0, &policy, &spread), TAMIZ_OK);
@@ -207,6 +216,114 @@ static void the_output_is_seen_in_the_tree_as_it_will_be(void **state)
         table_meta_unref(&alloc_libc, list[i]);
 }
 
+/* Bits of what a merge of list[take] with nothing else gets, in the tree of the `n` tables. */
+static double bits_of(struct test_op *t, struct table_meta *const *list, size_t n, size_t take,
+                      const tamiz_filter_policy *policy)
+{
+    struct version *v;
+    struct job j;
+    tamiz_filter_policy spread;
+    const struct version_edit edit = {.added = list, .added_count = n};
+    assert_status(&t->op, version_apply(&t->op, &alloc_libc, NULL, &edit, &v), TAMIZ_OK);
+    job_init(&j, &alloc_libc);
+    buf_append(&j.inputs, &list[take], sizeof list[take]);
+    buf_slice_append(&j.smallest, list[take]->smallest);
+    buf_slice_append(&j.largest, list[take]->largest);
+    j.output_level = list[take]->level;
+    j.output_run = list[take]->run;
+    assert_status(&t->op, monkey_policy(&t->op, v, &j, 0, policy, &spread), TAMIZ_OK);
+    job_free(&j);
+    version_unref(v);
+    return strcmp(spread.kind, "none") == 0 ? 0 : spread.bits_per_key;
+}
+
+static void tables_free(struct table_meta **list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        table_meta_unref(&alloc_libc, list[i]);
+}
+
+/* A run of 10,000 over everything among 100,000, and one of 10,000 in a tenth of them, which is
+ * asked a tenth of the time: log2(10) halvings fewer. */
+static void a_run_that_covers_a_part_is_asked_as_often(void **state)
+{
+    (void)state;
+    struct test_op t;
+    struct table_meta *list[3], *parts[4];
+    size_t n = 0, m = 0;
+    tamiz_filter_policy policy;
+    test_op_init(&t);
+    assert_public(tamiz_filter_policy_parse("bloom:10", &policy), TAMIZ_OK);
+    table_add_between(&t, list, &n, 1, 7, 10000, "ak");
+    table_add_between(&t, list, &n, 2, 5, 100000, "ak");
+    const double whole = bits_of(&t, list, n, 0, &policy);
+    table_add_between(&t, parts, &m, 1, 7, 10000, "ab");
+    table_add_between(&t, parts, &m, 2, 5, 100000, "ak");
+    const double part = bits_of(&t, parts, m, 0, &policy);
+    /* (10,000 + 10,000) of 110,000 keys are there: 2 / 11 */
+    assert_near(whole - part, log2(11.0 / 2) * cost_of("bloom:10"), 0.4);
+    tables_free(list, n);
+    tables_free(parts, m);
+}
+
+/* Keys put in order: each run has keys of its own and is asked for those alone. */
+static void runs_beside_each_other_are_one(void **state)
+{
+    (void)state;
+    struct test_op t;
+    struct table_meta *list[3];
+    size_t n = 0;
+    tamiz_filter_policy policy;
+    test_op_init(&t);
+    assert_public(tamiz_filter_policy_parse("bloom:10", &policy), TAMIZ_OK);
+    table_add_between(&t, list, &n, 1, 9, 1000, "xz");
+    table_add_between(&t, list, &n, 2, 5, 10000, "mp");
+    table_add_between(&t, list, &n, 3, 1, 100000, "ad");
+    for (size_t i = 0; i < n; i++)
+        assert_near(bits_of(&t, list, n, i, &policy), 10, 0.05);
+    tables_free(list, n);
+}
+
+/* Blocked Bloom filters lose more than their formula at many bits and at few: where the spread
+ * would waste more by the family's own arithmetic, it is left. */
+static void the_spread_is_never_worse_than_the_average(void **state)
+{
+    static const char *const kinds[] = {"blocked:4", "blocked:20", "bloom:2",
+                                        "ribbon:6",  "cuckoo:12",  "split:10"};
+    (void)state;
+    struct test_random random = test_random_start(8);
+    for (int round = 0; round < 120; round++) {
+        tamiz_filter_policy policy;
+        struct table_meta *list[6];
+        struct test_op t;
+        const size_t many = 2 + test_random_below(&random, 4);
+        double keys[6], spread = 0, even = 0;
+        size_t n = 0;
+        test_op_init(&t);
+        assert_public(tamiz_filter_policy_parse(kinds[round % 6], &policy), TAMIZ_OK);
+        if (monkey_cost(&policy) <= 0)
+            continue;
+        for (size_t i = 0; i < many; i++) {
+            keys[i] = (double)(1000 + test_random_below(&random, 1000000));
+            table_add(&t, list, &n, (uint32_t)i + 1, 20 - i, (uint64_t)keys[i]);
+        }
+        for (size_t i = 0; i < many; i++) {
+            tamiz_filter_policy p = policy;
+            tamiz_filter_info info = TAMIZ_FILTER_INFO_INIT;
+            p.fpr = 0;
+            p.bits_per_key = monkey_average(&policy);
+            assert_public(tamiz_filter_plan(&p, 1 << 20, &info), TAMIZ_OK);
+            even += info.expected_fpr;
+            p.bits_per_key = bits_of(&t, list, n, i, &policy);
+            if (p.bits_per_key > 0)
+                assert_public(tamiz_filter_plan(&p, 1 << 20, &info), TAMIZ_OK);
+            spread += p.bits_per_key > 0 ? info.expected_fpr : 1;
+        }
+        assert_true(spread <= even * (1 + 1e-9));
+        tables_free(list, n);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +334,9 @@ int main(void)
         cmocka_unit_test(equal_runs_get_the_average),
         cmocka_unit_test(a_family_says_by_itself_what_halving_the_rate_costs),
         cmocka_unit_test(the_output_is_seen_in_the_tree_as_it_will_be),
+        cmocka_unit_test(a_run_that_covers_a_part_is_asked_as_often),
+        cmocka_unit_test(runs_beside_each_other_are_one),
+        cmocka_unit_test(the_spread_is_never_worse_than_the_average),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

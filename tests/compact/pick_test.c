@@ -38,7 +38,7 @@ static struct table_meta *meta_make(struct op *op, uint64_t number, unsigned lev
 
 static void version_make(struct tree *tree, const char *words)
 {
-    struct table_meta *list[64];
+    struct table_meta *list[128];
     size_t n = 0;
     unsigned level = 0, run = 0;
     for (const char *at = words; *at;) {
@@ -152,8 +152,8 @@ static void a_flush_that_overlaps_nothing_moves(void **state)
     (void)state;
     assert_pick(TAMIZ_COMPACTION_LEVELED, "0:4 s..t; 0:3 p..q; 0:2 m..n; 1:1 a..b",
                 "m..n -> 1:1 move bottom");
-    assert_pick(TAMIZ_COMPACTION_LAZY, "0:4 s..t; 0:3 p..q; 0:2 m..n; 1:1 a..b",
-                "m..n -> 1:1 move bottom");
+    assert_pick(TAMIZ_COMPACTION_LAZY, "1:5 s..t; 1:4 p..q; 1:3 m..n; 1:2 j..k; 2:1 a..b",
+                "j..k -> 2:1 move bottom");
 }
 
 static void a_table_moves_only_between_levels_written_alike(void **state)
@@ -218,12 +218,57 @@ static void lazy_is_tiered_above_and_one_run_at_the_bottom(void **state)
     assert_pick(TAMIZ_COMPACTION_LAZY, "0:4 a..d; 0:3 b..e; 0:2 x..z; 1:1 a..z; 2:1 m..m",
                 "a..d b..e x..z -> 1:new");
     assert_pick(TAMIZ_COMPACTION_LAZY, "0:4 a..d; 0:3 b..e; 0:2 c..z; 1:1 a..f g..z",
-                "a..d b..e c..z a..f g..z -> 1:1 bottom");
+                "a..d b..e c..z -> 1:new");
     assert_pick(TAMIZ_COMPACTION_LAZY, "1:9 a..d; 1:8 b..e; 1:7 d..z; 1:6 c..d; 2:1 a..f",
                 "a..d b..e d..z c..d a..f -> 2:1 bottom");
-    /* Limit of the last level: 3 * 100 * 4. */
-    assert_pick(TAMIZ_COMPACTION_LAZY, "1:9 a..d*8 e..h*3", "nothing");
-    assert_pick(TAMIZ_COMPACTION_LAZY, "1:9 a..d*8 e..h*4", "a..d -> 2:0 move bottom");
+    assert_pick(TAMIZ_COMPACTION_LAZY, "1:9 a..d; 1:8 b..e; 1:7 d..z; 1:6 c..d",
+                "a..d b..e d..z c..d -> 2:0 bottom");
+    /* Limit of the last level: 3 * 100 * 4 * 4. */
+    assert_pick(TAMIZ_COMPACTION_LAZY, "2:9 a..d*40 e..h*7", "nothing");
+    assert_pick(TAMIZ_COMPACTION_LAZY, "2:9 a..d*40 e..h*8", "a..d -> 3:0 move bottom");
+}
+
+/* Twenty tables in each of four runs: eight of each go down, then eight, then four. The newer run
+ * stays above, of the last level only what overlaps is rewritten, and a second piece can be merged
+ * at the same time as the first. */
+static void a_large_lazy_level_goes_down_in_pieces(void **state)
+{
+    static const size_t want[] = {4 * 8 + 2, 4 * 8 + 2, 4 * 4 + 1};
+    char words[4000];
+    size_t at = (size_t)snprintf(words, sizeof words, "1:10 a..z;");
+    (void)state;
+    for (unsigned run = 9; run > 5; run--) {
+        at += (size_t)snprintf(words + at, sizeof words - at, "1:%u", run);
+        for (unsigned i = 0; i < 20; i++)
+            at += (size_t)snprintf(words + at, sizeof words - at, " k%02u0..k%02u8", i, i);
+        at += (size_t)snprintf(words + at, sizeof words - at, ";");
+    }
+    (void)snprintf(words + at, sizeof words - at,
+                   "2:1 k000..k035 k040..k079 k080..k119 k120..k155 "
+                   "k160..k199");
+    struct tree tree;
+    tree_begin(&tree, TAMIZ_COMPACTION_LAZY, words);
+    struct job first;
+    job_init(&first, &alloc_libc);
+    const struct job *running[] = {&first};
+    for (size_t i = 0; i < 3; i++) {
+        const char *got = pick(&tree);
+        assert_null(strstr(got, "a..z"));
+        assert_int_equal(tree.job.output_level, 2);
+        assert_int_equal(tree.job.output_run, 1);
+        assert_int_equal(job_count(&tree.job), want[i]);
+    }
+    struct pick_busy busy = {NULL, NULL, running, 1};
+    assert_status(&tree.t.op,
+                  pick_auto(&tree.t.op, tree.version, &tree.options, NULL, tree.cursors, &first),
+                  TAMIZ_OK);
+    assert_status(
+        &tree.t.op,
+        pick_auto(&tree.t.op, tree.version, &tree.options, &busy, tree.cursors, &tree.job),
+        TAMIZ_OK);
+    assert_true(slice_compare(buf_slice(&tree.job.smallest), buf_slice(&first.largest)) > 0);
+    job_free(&first);
+    tree_end(&tree);
 }
 
 static void several_runs_where_one_is_meant_are_united(void **state)
@@ -450,6 +495,7 @@ int main(void)
         cmocka_unit_test(tiered_merges_all_runs_into_a_new_one_below),
         cmocka_unit_test(the_deepest_level_of_all_merges_into_itself),
         cmocka_unit_test(lazy_is_tiered_above_and_one_run_at_the_bottom),
+        cmocka_unit_test(a_large_lazy_level_goes_down_in_pieces),
         cmocka_unit_test(several_runs_where_one_is_meant_are_united),
         cmocka_unit_test(off_picks_nothing_by_itself),
         cmocka_unit_test(a_table_of_tombstones_is_rewritten_at_the_bottom_and_sinks_above_it),

@@ -81,7 +81,7 @@ static void what_is_written_again_goes_in_a_merge(void **state)
 enum {
     KIB = 1024,
     ENTRY = 121, /* bytes of a key and its value in a table, with its part of index and filter */
-    SHAPES = 24,
+    SHAPES = 12,
 };
 
 static const struct {
@@ -150,6 +150,7 @@ static void compare(struct test_random *random, const struct load *l)
                   wrote / (double)stats.flush_bytes_out, foretold / (double)p.flushed,
                   100 * (foretold / wrote - 1));
     assert_true(foretold > 0.85 * wrote && foretold < 1.15 * wrote);
+    assert_true(stats.filter_build_us > 0 && stats.filter_build_us < stats.background_us);
     test_close(db);
     tamiz_env_memory_free(env);
 }

@@ -314,6 +314,25 @@ if "$tamiz" help | grep -q '^  bench '; then
     json '[w["workload"] for w in d["rows"]] == ["fillseq", "readrandom"]' bench fillseq,readrandom --num 500 --db benched
 fi
 
+# Keyspaces: made by name, apart from each other, dropped.
+is 0 "" keyspace create spaces people
+is 0 "" put --keyspace people spaces 17 Ada
+is 0 "" put --keyspace towns spaces 17 London
+is 0 "Ada" get --keyspace people spaces 17
+is 1 "" get spaces 17
+is 0 "default
+people
+towns" keyspace list spaces
+json 'd["keyspaces"] == ["default", "people", "towns"]' keyspace list spaces
+json 'd["keyspace"] == "people"' stats --keyspace people spaces
+has 0 'keyspace="people"' stats --keyspace people spaces --prometheus
+has 3 "there is no keyspace none" get --keyspace none spaces 17
+is 0 "" keyspace drop spaces people
+has 1 "there is no keyspace people" keyspace drop spaces people
+is 0 "London" get --keyspace towns spaces 17
+has 2 "want list STORE" keyspace burn spaces people
+has 0 "all fine" verify spaces
+
 [ "$checker" = none ] && echo "no python3 here: the documents of --json were not checked"
 printf '%d checks, %d failed\n' "$checks" "$failed"
 [ "$failed" = 0 ]
