@@ -260,7 +260,7 @@ static void copies_and_ingestions_are_counted(void **state)
     assert_non_null(strstr(text, "\"ingested_tables\":1"));
     tamiz_free(text);
     assert_public(tamiz_property(db, "stats.prometheus", &text), TAMIZ_OK);
-    assert_non_null(strstr(text, "tamiz_copied_bytes_linked "));
+    assert_non_null(strstr(text, "tamiz_copied_bytes_linked{"));
     tamiz_free(text);
 }
 
