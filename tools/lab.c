@@ -31,7 +31,7 @@ const struct flag lab_flags[] = {
     {"--probe-count", "N", "how many probes to make up"},
     {"--keys-as", "WAY", "made-up keys: decimal (default) or hashed, as YCSB's"},
     {"--probes-as", "WAY", "made-up probes: uniform (default), zipf (YCSB's) or sequential"},
-    {"--csv", "FILE", "write the rows (not avoided-reads)"},
+    {"--csv", "FILE", "write the rows"},
     {"--dir", "DIR", "where the stores are made for a while (.)"},
     {"--report", "FILE", "write a page with the table and charts"},
     {NULL, NULL, NULL},
@@ -185,7 +185,6 @@ static bool lab_take(struct lab *lab, uint64_t *count)
     lab->filters = call_flag(call, "--filters");
     lab->cache = call_flag(call, "--cache") ? call_flag(call, "--cache") : "1MiB";
     lab->directory = call_flag(call, "--dir") ? call_flag(call, "--dir") : ".";
-    lab->report_path = call_flag(call, "--report");
     lab->tree = call_flag(call, "--tree") != NULL;
     lab->shuffled = !order || strcmp(order, "shuffled") == 0;
     lab->seed = (uint64_t)time(NULL);
@@ -216,7 +215,7 @@ static int lab_tell(struct lab *lab)
     } else {
         lab_print(lab);
     }
-    if (status == EXIT_DONE && lab->report_path)
+    if (status == EXIT_DONE)
         status = lab_report(lab);
     if (status == EXIT_DONE && false_negatives(lab))
         status = fail(lab->call, "a filter denied a key that was loaded");

@@ -39,7 +39,7 @@ struct lab_row {
 
 struct lab {
     struct call *call;
-    const char *keys_path, *probes_path, *filters, *cache, *directory, *report_path;
+    const char *keys_path, *probes_path, *filters, *cache, *directory;
     bool shuffled, tree;
     uint64_t seed;
     struct words key_words, probe_words;
@@ -65,7 +65,7 @@ void lab_print(const struct lab *lab);
 /* "51,291", and "50,974 ± 916": how both tables show them. */
 void lab_avoided_show(struct text *out, const struct lab_row *r);
 void lab_estimate_show(struct text *out, const struct lab_row *r);
-/* Writes the page. An exit status. */
+/* Writes what --report and --csv ask for. An exit status. */
 int lab_report(const struct lab *lab);
 /* The experiment "levels": lab_levels.c. An exit status. */
 int lab_levels_run(struct call *call);

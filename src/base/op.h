@@ -55,6 +55,8 @@ struct level_counters {
 /* One thread's part of a store's statistics. All 64-bit counters, so that summing is a loop. */
 struct counters {
     counter gets, gets_found, memtable_hits;
+    counter
+        quiet_until; /* no statistic: below so many gets the ledger wants no read of this slot */
     counter syncs, stalls, stall_us;
     counter stall_flush_us, stall_level0_us, stall_debt_us; /* the same, by reason */
     counter flushes, flush_bytes_in, flush_bytes_out;
@@ -75,12 +77,14 @@ void counters_sum(struct counters *to, const struct counters *from);
 void counters_clear(struct counters *c);
 
 enum { OP_TEXT_MAX = 400 };
+#define OP_NO_SEAT UINT32_MAX
 
 struct op {
     tamiz_status status; /* the first failure's, or TAMIZ_OK      */
     int os_error;        /* its errno, or 0                       */
     const struct alloc *alloc;
     struct counters *count;   /* never NULL, owned by this operation while it runs */
+    uint32_t seat;            /* of an epoch slot's operation, its number; else OP_NO_SEAT */
     const tamiz_trace *trace; /* NULL: nobody listens              */
     struct slice subject;     /* where somebody listens: of many keys, the one that is worked on */
     uint64_t subject_hash;  /* … and the hash of the key, of many or one                       */
@@ -94,6 +98,7 @@ static inline void op_init(struct op *op, const struct alloc *alloc, struct coun
     op->os_error = 0;
     op->alloc = alloc;
     op->count = count;
+    op->seat = OP_NO_SEAT;
     op->trace = NULL;
     op->text[0] = 0;
 }

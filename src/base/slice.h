@@ -82,17 +82,26 @@ static inline size_t slice_common_prefix(struct slice a, struct slice b)
     return same;
 }
 
+static inline uint64_t load_u64_ordered(const uint8_t *at)
+{
+    uint64_t word;
+    memcpy(&word, at, 8);
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    word = __builtin_bswap64(word);
+#endif
+    return word;
+}
+
 /* The first 8 bytes from `skip` on as a big-endian integer, missing ones as 0: orders as memcmp
  * does, ties undecided. */
 static inline uint64_t slice_prefix8(struct slice a, size_t skip)
 {
     uint64_t word = 0;
-    if (a.size >= skip + 8) {
-        memcpy(&word, a.data + skip, 8);
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-        word = __builtin_bswap64(word);
-#endif
-        return word;
+    if (a.size >= skip + 8)
+        return load_u64_ordered(a.data + skip);
+    if (a.size >= 8) { /* the last 8 bytes, of which some come before `skip` */
+        const size_t before = skip + 8 - a.size;
+        return before < 8 ? load_u64_ordered(a.data + a.size - 8) << 8 * before : 0;
     }
     for (size_t i = skip; i < a.size; i++)
         word |= (uint64_t)a.data[i] << (56 - 8 * (i - skip));

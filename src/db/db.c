@@ -67,6 +67,7 @@ tamiz_status store_init(struct op *op, struct store *s)
     TRY(mutex_init(op, &s->install_mutex));
     TRY(mutex_init(op, &s->log_mutex));
     TRY(mutex_init(op, &s->mutex));
+    TRY(mutex_init(op, &s->views_mutex));
     TRY(condition_init(op, &s->progress));
     TRY(condition_init(op, &s->work));
     TRY(epoch_init(op, &s->epoch, &s->alloc));
@@ -121,6 +122,7 @@ void store_free(struct op *op, struct store *s)
     fork_guard_free(s->fork_guard);
     condition_free(&s->work);
     condition_free(&s->progress);
+    mutex_free(&s->views_mutex);
     mutex_free(&s->mutex);
     mutex_free(&s->log_mutex);
     mutex_free(&s->install_mutex);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "db/get.h"
 
+#include "db/audit.h"
 #include "db/ledger.h"
 #include "db/read_options.h"
 
@@ -9,11 +10,13 @@
 enum { CANDIDATES_MAX = 48 };
 struct candidates {
     uint32_t count;
-    uint64_t asked; /* bit i: at[i] was asked by line */
-    uint64_t maybe; /* … and said maybe */
+    uint32_t asked_count;     /* by line */
+    uint64_t said;            /* by those, in their order: bit set: maybe */
+    uint64_t expected_fp_1e9; /* theirs, in sum */
     struct {
         struct table *table;
         int level;
+        bool asked;
     } at[CANDIDATES_MAX];
 };
 
@@ -24,10 +27,9 @@ static uint32_t candidates_find(struct op *op, const struct version *v, uint32_t
                                 struct candidates *c)
 {
     struct filter_line lines[CANDIDATES_MAX];
-    uint8_t whose[CANDIDATES_MAX];
     const uint64_t mixed = filter_lines_mix(lookup->hash);
+    uint64_t expected = 0;
     uint32_t r = from, n = 0, asked = 0;
-    c->asked = c->maybe = 0;
     for (; r < v->run_count && n < CANDIDATES_MAX; r++) {
         const struct run *run = &v->runs[r];
         const uint32_t i = run_place(run, lookup->key, word);
@@ -38,31 +40,40 @@ static uint32_t candidates_find(struct op *op, const struct version *v, uint32_t
             continue;
         }
         struct table *t = run->handles[i];
-        if (use_filters && table_has_lines(t)) {
-            lines[asked] = filter_line_of(&table_face(t)->filter, mixed);
-            whose[asked++] = (uint8_t)n;
+        c->at[n].asked = use_filters && table_has_lines(t);
+        if (c->at[n].asked) {
+            lines[asked++] = filter_line_of(&table_face(t)->filter, mixed);
+            expected += table_face(t)->expected_fp_1e9;
         }
         c->at[n].table = t;
         c->at[n++].level = (int)run->level;
     }
     c->count = n;
-    const uint64_t said = filter_lines_ask(lines, asked);
-    for (uint32_t i = 0; i < asked; i++) {
-        c->asked |= UINT64_C(1) << whose[i];
-        c->maybe |= (said >> i & 1) << whose[i];
-    }
+    c->asked_count = asked;
+    c->expected_fp_1e9 = expected;
+    c->said = filter_lines_ask(lines, asked);
     return r;
 }
 
-/* What one candidate says. */
-static tamiz_status candidate_get(struct op *op, const struct candidates *c, uint32_t i,
+/* Did every run's filter deny the key? Then that is all of this read, and it is counted. */
+static bool clean_miss(struct op *op, struct view *view, const struct candidates *c)
+{
+    if (c->said || c->asked_count != view->version->run_count || !view->misses.alike || op->trace)
+        return false;
+    misses_count(&view->misses, op->seat, c->expected_fp_1e9);
+    return true;
+}
+
+/* What the i-th candidate says; its turn, if it was asked, is next in c->said. */
+static tamiz_status candidate_get(struct op *op, struct candidates *c, uint32_t i,
                                   const struct lookup *lookup, struct table_read *how,
                                   uint64_t *stamp, struct found *found)
 {
     how->level = c->at[i].level;
-    how->asked = c->asked >> i & 1;
+    how->asked = c->at[i].asked;
     if (how->asked) {
-        const bool maybe = c->maybe >> i & 1;
+        const bool maybe = c->said & 1;
+        c->said >>= 1;
         table_answered(op, c->at[i].table, how, maybe);
         if (!maybe)
             return TAMIZ_NOT_FOUND;
@@ -84,7 +95,7 @@ static tamiz_status get_from_memtables(struct op *op, const struct view *view,
 
 /* The same where tables have range deletes: which cover the key whatever the filter says, but only
  * what is older. */
-static tamiz_status candidate_get_ranged(struct op *op, const struct candidates *c, uint32_t i,
+static tamiz_status candidate_get_ranged(struct op *op, struct candidates *c, uint32_t i,
                                          const struct lookup *lookup, struct table_read *how,
                                          uint64_t *stamp, struct found *found)
 {
@@ -105,19 +116,19 @@ static tamiz_status candidate_get_ranged(struct op *op, const struct candidates 
     return TAMIZ_OK;
 }
 
-static tamiz_status get_from_tables(struct op *op, const struct version *version,
-                                    const struct lookup *lookup, struct table_read *how,
-                                    uint64_t *stamp, struct found *found,
+static tamiz_status get_from_tables(struct op *op, struct view *view, const struct lookup *lookup,
+                                    struct table_read *how, uint64_t *stamp, struct found *found,
                                     const struct table **answered)
 {
-    if (version->run_count == 0)
-        return TAMIZ_NOT_FOUND;
+    const struct version *version = view->version;
     const bool ranged = version->ranged;
     const uint64_t word = run_word(&version->runs[0], lookup->key);
     struct candidates c;
     tamiz_status st = TAMIZ_NOT_FOUND;
     for (uint32_t next = 0; st == TAMIZ_NOT_FOUND && next < version->run_count;) {
         next = candidates_find(op, version, next, lookup, word, how->use_filter, &c);
+        if (!ranged && clean_miss(op, view, &c))
+            return TAMIZ_NOT_FOUND;
         for (uint32_t i = 0; st == TAMIZ_NOT_FOUND && i < c.count; i++) {
             st = __builtin_expect(ranged, 0)
                      ? candidate_get_ranged(op, &c, i, lookup, how, stamp, found)
@@ -129,18 +140,22 @@ static tamiz_status get_from_tables(struct op *op, const struct version *version
     return st;
 }
 
-/* One read in many also pays for the estimate of what it would have cost without filters. */
-static tamiz_status get_sampled(struct op *op, struct ledger *ledger, const struct version *version,
-                                const struct lookup *lookup, bool newest, struct table_read *how,
-                                uint64_t *stamp, struct found *found)
+/* One read in many also pays for the estimate of what it would have cost without filters, or is
+ * audited. */
+static __attribute__((noinline)) tamiz_status
+get_sampled(struct op *op, struct tamiz *db, struct view *view, const struct lookup *lookup,
+            struct table_read *how, unsigned due, bool newest, uint64_t *stamp, struct found *found)
 {
+    const struct version *version = view->version;
     struct followed read = {
         .at = counter_get(&op->count->gets), .lookup = lookup, .newest = newest};
-    ledger_reads_take(op, read.device_reads);
-    const tamiz_status st = get_from_tables(op, version, lookup, how, stamp, found, &read.answered);
-    ledger_reads_since(op, read.device_reads);
-    if (st >= 0)
-        ledger_follow(op, ledger, version, &read);
+    if (due & LEDGER_AUDIT)
+        audit_read(op, db->store, version, lookup);
+    ledger_reads_take(op, version, read.device_reads);
+    const tamiz_status st = get_from_tables(op, view, lookup, how, stamp, found, &read.answered);
+    ledger_reads_since(op, version, read.device_reads);
+    if (st >= 0 && due & LEDGER_FOLLOW)
+        ledger_follow(op, db->ledger, version, &read);
     return st;
 }
 
@@ -150,7 +165,7 @@ tamiz_status db_get(struct op *op, struct tamiz *db, struct slice key,
     *found = (struct found){0};
     counter_add(&op->count->gets, 1);
     uint64_t seq;
-    const struct view *view = view_borrow(db, &seq);
+    struct view *view = view_borrow(db, &seq);
     const struct lookup lookup = lookup_make(key, read_options_seq(options, seq));
     struct table_read how = read_options_table(options);
     uint64_t stamp = 0;
@@ -158,14 +173,13 @@ tamiz_status db_get(struct op *op, struct tamiz *db, struct slice key,
         op->subject_hash = lookup.hash;
 
     tamiz_status st = get_from_memtables(op, view, &lookup, &stamp, &found->value);
-    const unsigned due = st == TAMIZ_NOT_FOUND ? ledger_due(op, db->ledger, &lookup, options) : 0;
-    if (__builtin_expect(due & LEDGER_AUDIT, 0))
-        ledger_audit(op, db->ledger, view->version, &lookup);
-    if (st == TAMIZ_NOT_FOUND && !(due & LEDGER_FOLLOW))
-        st = get_from_tables(op, view->version, &lookup, &how, &stamp, found, NULL);
-    else if (st == TAMIZ_NOT_FOUND)
-        st = get_sampled(op, db->ledger, view->version, &lookup, !options->snapshot, &how, &stamp,
-                         found);
+    if (st == TAMIZ_NOT_FOUND && view->version->run_count) {
+        const unsigned due = ledger_due(op, db->ledger, &lookup, options);
+        if (__builtin_expect(due == 0, 1))
+            st = get_from_tables(op, view, &lookup, &how, &stamp, found, NULL);
+        else
+            st = get_sampled(op, db, view, &lookup, &how, due, !options->snapshot, &stamp, found);
+    }
 
     if (st == TAMIZ_OK && stamp_kind(stamp) == KIND_DELETE) {
         cached_block_unpin(found->pinned);

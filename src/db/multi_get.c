@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "db/get.h"
+#include "db/audit.h"
 #include "db/ledger.h"
 #include "db/read_options.h"
 
@@ -357,7 +358,7 @@ static void run_chunk(struct multi *m, const void *const keys[], const size_t ke
         counter_add(&m->op->count->gets, 1);
         const unsigned due = ledger_due(m->op, m->db->ledger, &m->keys[i].lookup, m->options);
         if (due & LEDGER_AUDIT)
-            ledger_audit(m->op, m->db->ledger, m->view->version, &m->keys[i].lookup);
+            audit_read(m->op, m->db->store, m->view->version, &m->keys[i].lookup);
         m->keys[i].is_followed = due & LEDGER_FOLLOW;
         m->keys[i].followed.at = counter_get(&m->op->count->gets);
         m->keys[i].followed.newest = !m->options->snapshot;

@@ -40,6 +40,7 @@ static tamiz_status reading_begin(struct reading *r, tamiz *db, const tamiz_read
         return st;
     r->slot = epoch_enter_at(&db->store->epoch, db->slots);
     op_init(&r->op, &db->store->alloc, &r->slot->count);
+    r->op.seat = r->slot->seat;
     op_listen(&r->op, r->options->trace);
     return TAMIZ_OK;
 }

@@ -12,12 +12,13 @@
 #include "db/trust.h"
 #include "db/view.h"
 
-/* All counters of a keyspace: slots, closed iterators and ended jobs, open iterators. */
+/* All counters of a keyspace: slots, views, closed iterators and ended jobs, open iterators. */
 static void sum_counters(struct tamiz *db, struct counters *sum)
 {
     struct store *s = db->store;
     memset(sum, 0, sizeof *sum);
     epoch_counters(db->slots, sum);
+    views_sum(db, sum);
     mutex_lock(&s->mutex);
     counters_sum(sum, &db->ended);
     for (const struct tamiz_iter *it = s->iters; it; it = it->following)

@@ -12,6 +12,7 @@
  *     install_mutex   one change of the tree at a time: manifest, version, view
  *     log_mutex       the logs: appended, synced, switched, removed
  *     mutex           everything short: queue of writers, view pointers, jobs, snapshots, iterators
+    views_mutex     what was counted with views
  *
  * No I/O happens under `mutex`. Readers take none of them.
  */
@@ -95,6 +96,8 @@ struct store {
     struct store_log *logs; /* oldest first */
     size_t log_count, log_capacity;
 
+    struct mutex views_mutex;
+
     /* mutex */
     struct mutex mutex;
     struct condition progress; /* a job ended, or the state of writing changed */
@@ -130,6 +133,10 @@ struct tamiz {
     struct table_world world;
 
     struct park park; /* closed iterators */
+
+    /* store->views_mutex */
+    struct view *newest_view; /* of those that were published and are not gone */
+    struct counters gone;     /* counted with those that are */
 
     /* store->mutex */
     tamiz_options options; /* those of a tree count; changed while no job of it runs */

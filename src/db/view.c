@@ -42,12 +42,14 @@ static void view_retired(struct retired *self, void *ctx)
 
 static struct view *view_empty(struct op *op, struct store *s, uint32_t room)
 {
-    struct view *v = mem_new(&s->alloc, view_bytes(room));
+    struct view *v = mem_new_aligned(&s->alloc, view_bytes(room), _Alignof(struct view));
     if (!v) {
         op_fail_memory(op);
         return NULL;
     }
-    *v = (struct view){.store = s, .room = room};
+    memset(v, 0, sizeof *v);
+    v->store = s;
+    v->room = room;
     v->retired.free = view_retired;
     v->retired.ctx = v;
     atomic_init(&v->refs, 1);
@@ -57,6 +59,41 @@ static struct view *view_empty(struct op *op, struct store *s, uint32_t room)
 struct view *view_reserve(struct op *op, struct store *s)
 {
     return view_empty(op, s, VIEW_ROOM);
+}
+
+/* What readers count with it is part of the keyspace's sum from here on. */
+static void list_view(struct tamiz *db, struct view *v)
+{
+    mutex_lock(&v->store->views_mutex);
+    v->db = db;
+    v->older = db->newest_view;
+    if (v->older)
+        v->older->newer = v;
+    db->newest_view = v;
+    mutex_unlock(&v->store->views_mutex);
+}
+
+/* It goes, what was counted with it stays. */
+static void unlist_view(struct view *v)
+{
+    mutex_lock(&v->store->views_mutex);
+    misses_sum(&v->misses, v->version, &v->db->gone);
+    if (v->older)
+        v->older->newer = v->newer;
+    if (v->newer)
+        v->newer->older = v->older;
+    else
+        v->db->newest_view = v->older;
+    mutex_unlock(&v->store->views_mutex);
+}
+
+void views_sum(struct tamiz *db, struct counters *sum)
+{
+    mutex_lock(&db->store->views_mutex);
+    counters_sum(sum, &db->gone);
+    for (const struct view *v = db->newest_view; v; v = v->older)
+        misses_sum(&v->misses, v->version, sum);
+    mutex_unlock(&db->store->views_mutex);
 }
 
 void view_fill(struct view *v, struct mem_ref *const *memtables, uint32_t count,
@@ -70,6 +107,7 @@ void view_fill(struct view *v, struct mem_ref *const *memtables, uint32_t count,
         atomic_fetch_add_explicit(&memtables[i]->refs, 1, memory_order_relaxed);
     }
     version_ref(version);
+    misses_init(&v->misses, version);
 }
 
 struct view *view_new(struct op *op, struct store *s, struct mem_ref *const *memtables,
@@ -102,10 +140,12 @@ void view_unref(struct view *v)
     if (!v || atomic_fetch_sub_explicit(&v->refs, 1, memory_order_acq_rel) != 1)
         return;
     struct store *s = v->store;
+    if (v->db)
+        unlist_view(v);
     for (uint32_t i = 0; i < v->memtable_count; i++)
         mem_ref_unref(s, v->memtables[i]);
     version_unref(v->version);
-    mem_free(&s->alloc, v, view_bytes(v->room));
+    mem_free_aligned(&s->alloc, v, view_bytes(v->room), _Alignof(struct view));
 }
 
 bool view_unlogged(const struct view *v)
@@ -120,6 +160,7 @@ bool view_unlogged(const struct view *v)
 void view_publish(struct tamiz *db, struct view *next)
 {
     assert(mutex_held(&db->store->mutex));
+    list_view(db, next);
     struct mem_ref *active = next->memtable_count ? next->memtables[0] : NULL;
     if (db->active != active) /* else a writer may be looking, without the lock */
         db->active = active;

@@ -10,6 +10,7 @@
 #ifndef TAMIZ_DB_VIEW_H
 #define TAMIZ_DB_VIEW_H
 
+#include "db/misses.h"
 #include "db/store.h"
 #include "mem/memtable.h"
 
@@ -22,7 +23,10 @@ struct mem_ref {
 };
 
 struct view {
+    struct misses misses;
     struct retired retired;
+    struct tamiz *db;           /* whose it is; NULL: not published yet */
+    struct view *older, *newer; /* of db's views; guarded by store->views_mutex */
     _Atomic uint32_t refs;
     struct store *store;
     struct version *version;
@@ -55,6 +59,10 @@ bool view_unlogged(const struct view *v);
 
 /* Puts `next` (whose reference passes over) in the place of the current view. store->mutex held. */
 void view_publish(struct tamiz *db, struct view *next);
+
+/* Adds to `sum` what was counted with the keyspace's views, those that are gone as well. Any
+ * thread. */
+void views_sum(struct tamiz *db, struct counters *sum);
 
 /* The current view with a reference, and the sequence up to which it is complete. Inside an epoch.
  */

@@ -30,6 +30,8 @@ static struct epoch_slot *slots_new(const struct alloc *alloc)
     struct epoch_slot *slots = mem_new_aligned(alloc, slots_size, _Alignof(struct epoch_slot));
     if (slots)
         memset(slots, 0, slots_size);
+    for (uint32_t i = 0; slots && i < EPOCH_SLOTS; i++)
+        slots[i].seat = i;
     return slots;
 }
 

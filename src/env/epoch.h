@@ -21,6 +21,7 @@ enum { EPOCH_SLOTS = 128 };
 struct epoch_slot {
     _Alignas(
         128) _Atomic uint64_t entered; /* 0: free; else the epoch in which its operation began */
+    uint32_t seat;                     /* its number: 0..EPOCH_SLOTS - 1 */
     struct counters count;
 };
 

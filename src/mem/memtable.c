@@ -124,10 +124,10 @@ tamiz_status memtable_get(struct op *op, const struct memtable *m, const struct 
     *value = slice_of(NULL, 0);
     const bool maybe = atomic_load_explicit(&m->used, memory_order_relaxed) &&
                        mem_filter_may_contain(&m->filter, lookup->hash);
-    const tamiz_step_kind kind = maybe ? TAMIZ_STEP_MEMTABLE : TAMIZ_STEP_MEMTABLE_FILTER;
-    counter_add(&op->count->memtables.steps[kind], 1);
-    if (__builtin_expect(op->trace != NULL, 0))
-        op_tell(op, &(const tamiz_step_info){.kind = kind, .level = -1});
+    if (__builtin_expect(op->trace != NULL, 0)) /* no counter: no statistic is made of these */
+        op_tell(op,
+                &(const tamiz_step_info){
+                    .kind = maybe ? TAMIZ_STEP_MEMTABLE : TAMIZ_STEP_MEMTABLE_FILTER, .level = -1});
     const struct mem_range *ranges = atomic_load_explicit(&m->ranges, memory_order_acquire);
     if (!maybe && __builtin_expect(!ranges, 1))
         return TAMIZ_NOT_FOUND;

@@ -56,6 +56,12 @@ static void the_first_eight_bytes_order_as_memcmp_does(void **state)
         assert_true(slice_compare(a, b) < 0);
     }
     assert_true(slice_prefix8(slice_of("abcdefghi", 9), 1) == UINT64_C(0x6263646566676869));
+    assert_true(slice_prefix8(slice_of("abcdefghi", 9), 2) == UINT64_C(0x6364656667686900));
+    assert_true(slice_prefix8(slice_of("abcdefghi", 9), 8) == UINT64_C(0x6900000000000000));
+    assert_true(slice_prefix8(slice_of("abcdefghi", 9), 9) == 0);
+    assert_true(slice_prefix8(slice_of("abcdefghi", 9), 20) == 0);
+    assert_true(slice_prefix8(slice_of("abcdefg", 7), 2) == UINT64_C(0x6364656667000000));
+    assert_true(slice_prefix8(slice_of("abcdefg", 7), 7) == 0);
 }
 
 static void a_separator_lies_between_and_is_not_longer(void **state)

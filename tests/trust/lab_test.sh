@@ -35,6 +35,9 @@ lab 'r[0]["filter_negatives"] <= 1.05 * r[0]["device_reads_avoided"] and r[-1]["
 "$tamiz" lab levels --count 20000 --seed 5 --csv levels.csv --report levels.html >levels.txt 2>&1 && grep -q '^"monkey",' levels.csv && grep -q 'Bits by level' levels.html ||
     { failed=1; echo "FAILED: lab levels"; }
 lab 'r[-1]["reads_per_get_without"] > 3 * r[-1]["reads_per_get"] and r[0]["keys"] < r[-1]["keys"]' size --count 60000 --probe-count 5000
+"$tamiz" lab avoided-reads --count 20000 --filters blocked:10,ribbon:7 --seed 5 --csv avoided.csv --report avoided.html >avoided.txt 2>err.txt &&
+    grep -q '^"blocked:10",' avoided.csv && [ "$(wc -l <avoided.csv)" = 3 ] && grep -q uPlot avoided.html && grep -q '<noscript>' avoided.html &&
+    grep -q -- '--seed 5' avoided.html && [ "$(grep -c '<tr>' avoided.html)" = 3 ] || { failed=1; echo "FAILED: lab avoided-reads: $(cat err.txt)"; }
 
 # ---- predicted against actual ----
 build() { python3 -c 'import random

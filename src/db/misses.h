@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The clean miss: a read that asks the filter of one table of every run, and all of them deny the
+ * key. Most reads of absent keys are that. Its steps are always the same for one view: a negative
+ * for each run. So it is counted as one, with the view, in the reader's own cache line; how many
+ * negatives of which level that makes is worked out when somebody asks, or when the view goes.
+ * Counting each of its steps by itself cost 7 % of such a read (docs/adr/0019-clean-misses.md).
+ *
+ * The theory beside it, the filters' expected false positives, is added up over the tables that
+ * were really asked; of the sum each level gets the part that the mean rates of its runs have. That
+ * wants filters that are alike within a run, and where they are not, as after a change of options,
+ * each step is counted.
+ */
+#ifndef TAMIZ_DB_MISSES_H
+#define TAMIZ_DB_MISSES_H
+
+#include "env/epoch.h"
+#include "version/version.h"
+
+/* Written by whoever sits there; read by any thread. */
+struct miss_seat {
+    _Alignas(64) counter reads;
+    counter expected_fp_1e9; /* of all filters that these reads asked */
+};
+
+struct misses {
+    bool alike; /* else nothing is counted here */
+    struct miss_seat seats[EPOCH_SLOTS];
+};
+
+void misses_init(struct misses *m, const struct version *v);
+
+static inline void misses_count(struct misses *m, uint32_t seat, uint64_t expected_fp_1e9)
+{
+    counter_add(&m->seats[seat].reads, 1);
+    counter_add(&m->seats[seat].expected_fp_1e9, expected_fp_1e9);
+}
+
+/* Adds what was counted to the levels of `to`, as if step by step. */
+void misses_sum(const struct misses *m, const struct version *v, struct counters *to);
+
+#endif
