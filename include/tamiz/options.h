@@ -19,7 +19,7 @@ extern "C" {
 typedef enum tamiz_compression {
     TAMIZ_COMPRESSION_NONE,
     TAMIZ_COMPRESSION_ZSTD,
-    TAMIZ_COMPRESSION_ZSTD_DICT
+    TAMIZ_COMPRESSION_ZSTD_DICT /* with a dictionary that is trained for each table */
 } tamiz_compression;
 typedef enum tamiz_compaction {
     TAMIZ_COMPACTION_OFF,
@@ -64,7 +64,8 @@ typedef struct tamiz_options {
     uint32_t threads;     /* background threads; 0: work is done inside calls and tamiz_step     */
     tamiz_sync_mode sync; /* when the log reaches the disk */
     uint32_t sync_interval_ms;
-    uint32_t max_open_files;   /* never exceeded; 0: by the process's limit   */
+    uint32_t max_open_files;   /* never exceeded; 0: by the process's limit. Where reads go through
+                                  io_uring the process has up to four descriptors beside them   */
     tamiz_event_log log;       /* events; the default is silence       */
     const tamiz_env *env;      /* NULL: tamiz_env_posix()      */
     tamiz_allocator allocator; /* resize NULL: libc */

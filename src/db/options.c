@@ -47,7 +47,7 @@ static const struct row rows[] = {
     {"prefix_filter", PREFIX, AT(prefix_filter), 0, 0,
      "none, N (bytes) or sep:0xNN: also a filter over the keys' prefixes"},
     {"compression", COMPRESSION, AT(compression), 0, 0,
-     "none or zstd[:LEVEL]; by level: none,none,zstd:3 (the last one goes on)"},
+     "none, zstd[:LEVEL], zstd-dict[:LEVEL]; by level: none,none,zstd:3 (the last one goes on)"},
     {"compaction", COMPACTION, AT(compaction), 0, 0, "leveled, tiered, lazy or off"},
     {"size_ratio", NUMBER, AT(size_ratio), 2, 64,
      "how many times larger each level is than the one above"},
@@ -130,9 +130,38 @@ static tamiz_status parse_bounded(const struct row *row, const char *text, uint6
     return TAMIZ_OK;
 }
 
+/* Longer names before those they begin with. */
+static const struct {
+    const char *name;
+    tamiz_compression compression;
+} packers[] = {{"zstd-dict", TAMIZ_COMPRESSION_ZSTD_DICT}, {"zstd", TAMIZ_COMPRESSION_ZSTD}};
+enum { PACKERS = sizeof packers / sizeof *packers };
+
+/* One level's: "none", "zstd", "zstd-dict:9". */
+static bool parse_compression(const char *text, tamiz_compression *compression, int *level)
+{
+    uint64_t strength = 3;
+    *compression = TAMIZ_COMPRESSION_NONE;
+    *level = (int)strength;
+    if (strcmp(text, "none") == 0)
+        return true;
+    for (size_t i = 0; i < PACKERS; i++) {
+        const size_t size = strlen(packers[i].name);
+        if (strncmp(text, packers[i].name, size) != 0 || (text[size] && text[size] != ':'))
+            continue;
+        if (text[size] && !parse_number(text + size + 1, &strength))
+            return false;
+        *compression = packers[i].compression;
+        *level = strength <= ZSTD_MOST ? (int)strength : 0;
+        return *level >= 1;
+    }
+    return false;
+}
+
 static tamiz_status set_compression(const struct row *row, const char *text, tamiz_options *o)
 {
-    static const char want[] = "none or zstd[:1..19], by level as none,none,zstd:3";
+    static const char want[] =
+        "none, zstd[:1..19] or zstd-dict[:1..19], by level as none,none,zstd:3";
     const char *at = text;
     for (int level = 0; level < TAMIZ_LEVELS; level++) {
         char one[16];
@@ -141,18 +170,8 @@ static tamiz_status set_compression(const struct row *row, const char *text, tam
             return refuse(row, text, want);
         memcpy(one, at, size);
         one[size] = 0;
-        uint64_t strength = 3;
-        if (strcmp(one, "none") == 0) {
-            o->compression[level] = TAMIZ_COMPRESSION_NONE;
-        } else if (strncmp(one, "zstd", 4) == 0 && (one[4] == 0 || one[4] == ':')) {
-            if (one[4] &&
-                (!parse_number(one + 5, &strength) || strength < 1 || strength > ZSTD_MOST))
-                return refuse(row, text, want);
-            o->compression[level] = TAMIZ_COMPRESSION_ZSTD;
-        } else {
+        if (!parse_compression(one, &o->compression[level], &o->compression_level[level]))
             return refuse(row, text, want);
-        }
-        o->compression_level[level] = (int)strength;
         if (at[size] == ',')
             at += size + 1; /* else the last one goes on */
     }
@@ -307,10 +326,7 @@ static tamiz_status check_compression(const tamiz_options *o, int level)
     if ((unsigned)o->compression[level] > TAMIZ_COMPRESSION_ZSTD_DICT)
         return op_refuse(TAMIZ_INVALID_ARGUMENT, "compression of level %d: %d: no such value",
                          level, (int)o->compression[level]);
-    if (o->compression[level] == TAMIZ_COMPRESSION_ZSTD_DICT)
-        return op_refuse(TAMIZ_NOT_SUPPORTED,
-                         "compression of level %d: only none and zstd are built in", level);
-    if (o->compression[level] == TAMIZ_COMPRESSION_ZSTD && (strength < 1 || strength > ZSTD_MOST))
+    if (o->compression[level] != TAMIZ_COMPRESSION_NONE && (strength < 1 || strength > ZSTD_MOST))
         return op_refuse(TAMIZ_INVALID_ARGUMENT, "compression of level %d: zstd:%d: want 1..%d",
                          level, strength, ZSTD_MOST);
     return TAMIZ_OK;
@@ -423,7 +439,9 @@ static void print_compression(struct buf *out, const tamiz_options *o)
         if (o->compression[i] == TAMIZ_COMPRESSION_NONE)
             buf_text(out, "none");
         else
-            buf_printf(out, "zstd:%d", o->compression_level[i]);
+            buf_printf(out, "%s:%d",
+                       o->compression[i] == TAMIZ_COMPRESSION_ZSTD ? "zstd" : "zstd-dict",
+                       o->compression_level[i]);
     }
 }
 
@@ -522,18 +540,24 @@ struct prefix_rule options_prefix_rule(const tamiz_options *o)
     return (struct prefix_rule){o->prefix_filter, o->prefix_filter_value};
 }
 
+static enum codec codec_of(tamiz_compression compression)
+{
+    return compression == TAMIZ_COMPRESSION_NONE   ? CODEC_NONE
+           : compression == TAMIZ_COMPRESSION_ZSTD ? CODEC_ZSTD
+                                                   : CODEC_ZSTD_DICT;
+}
+
 struct table_build_options options_recipe(const tamiz_options *o, uint32_t level,
                                           enum io_purpose purpose)
 {
-    return (struct table_build_options){
-        .block_bytes = (size_t)o->block,
-        .filter = o->filter,
-        .prefix = options_prefix_rule(o),
-        .prefix_filter = o->filter,
-        .codec = o->compression[level] == TAMIZ_COMPRESSION_NONE ? CODEC_NONE : CODEC_ZSTD,
-        .compression_level = o->compression_level[level],
-        .purpose = purpose,
-        .log = o->log};
+    return (struct table_build_options){.block_bytes = (size_t)o->block,
+                                        .filter = o->filter,
+                                        .prefix = options_prefix_rule(o),
+                                        .prefix_filter = o->filter,
+                                        .codec = codec_of(o->compression[level]),
+                                        .compression_level = o->compression_level[level],
+                                        .purpose = purpose,
+                                        .log = o->log};
 }
 
 tamiz_status options_take(const tamiz_options *options, tamiz_options *taken)

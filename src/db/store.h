@@ -70,7 +70,8 @@ struct store {
     struct alloc alloc;
     const tamiz_env *env;
     char *directory;
-    void *lock; /* NULL: read-only */
+    void *lock;      /* NULL: read-only */
+    bool lock_made; /* its file was not there before */
     const _Atomic unsigned char *fork_guard;
     struct epoch epoch;
     struct cache *cache;

@@ -65,7 +65,7 @@ static const struct option_set option_sets[] = {
      "level0_runs=2 threads=2 compaction=leveled prefix_filter=sep:0x00",
      false, 900, 2},
     {"threads-lazy",
-     "filter=blocked:fpr=0.02 direct_io=true compression=zstd:1 memtable=64KiB block=1KiB "
+     "filter=blocked:fpr=0.02 direct_io=true compression=zstd-dict:1 memtable=64KiB block=1KiB "
      "table=32KiB cache=0 size_ratio=3 level0_runs=2 threads=2 compaction=lazy",
      false, 600, 3},
     {"sync",
