@@ -311,6 +311,8 @@ tamiz_status ranges_decode(struct op *op, const struct alloc *alloc, struct slic
         if (!list.failed)
             last = ((const struct range *)(const void *)(list.data + list.size))[-1].to;
     }
+    if (list.failed || seqs.failed) /* and the loop ended before the block did */
+        TRY(op_fail_memory(op));
     if (in.bad || reader_left(&in))
         TRY(op_fail(op, TAMIZ_CORRUPTION,
                     "ranges: expected %llu of them and no more, found %zu bytes behind",

@@ -10,6 +10,7 @@
 #include "base/coding.h"
 #include "base/key.h"
 #include "base/skyline.h"
+#include "support/alloc_fail.h"
 #include "support/test.h"
 
 enum { KEYS = 40, DELETES = 60 };
@@ -206,6 +207,35 @@ static void bytes_come_back_as_they_were_and_nothing_else_is_taken(void **state)
     buf_free(&bytes);
 }
 
+static void memory_that_runs_out_is_not_taken_for_damage(void **state)
+{
+    (void)state;
+    struct test_random r = test_random_start(17);
+    struct test_op t;
+    struct range_delete list[DELETES];
+    struct buf bytes = buf_init(&alloc_libc);
+    struct ranges made, read;
+    struct alloc_fail memory;
+    tamiz_status st = TAMIZ_OUT_OF_MEMORY;
+    test_op_init(&t);
+    for (size_t i = 0; i < DELETES; i++)
+        list[i] = any_delete(&r, i + 1);
+    assert_status(&t.op, ranges_build(&t.op, &alloc_libc, list, DELETES, NULL, 0, &made), TAMIZ_OK);
+    encode(&made, &bytes);
+    alloc_fail_init(&memory);
+    t.op.alloc = &memory.alloc;
+    for (uint64_t nth = 1; st == TAMIZ_OUT_OF_MEMORY; nth++) {
+        op_forgive(&t.op);
+        alloc_fail_at(&memory, nth, false);
+        st = ranges_decode(&t.op, &memory.alloc, buf_slice(&bytes), &read);
+        ranges_free(&read);
+    }
+    assert_status(&t.op, st, TAMIZ_OK);
+    alloc_fail_done(&memory);
+    ranges_free(&made);
+    buf_free(&bytes);
+}
+
 static void the_last_key_below_an_end_is_known_where_it_ends_in_zero(void **state)
 {
     (void)state;
@@ -221,6 +251,7 @@ int main(void)
         cmocka_unit_test(a_skyline_stays_small_and_shallow),
         cmocka_unit_test(pieces_have_what_any_snapshot_can_tell_apart),
         cmocka_unit_test(bytes_come_back_as_they_were_and_nothing_else_is_taken),
+        cmocka_unit_test(memory_that_runs_out_is_not_taken_for_damage),
         cmocka_unit_test(the_last_key_below_an_end_is_known_where_it_ends_in_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
