@@ -46,13 +46,15 @@ static void entry_dump(struct dump *d, const struct block *b, uint32_t i,
     struct buf key = buf_init(d->op->alloc);
     buf_slice_append(&key, e->shared);
     buf_slice_append(&key, e->suffix);
-    dump_item(d, NO_OFFSET, stamp_kind(e->stamp) == KIND_PUT ? "put" : "delete");
+    dump_item(d, NO_OFFSET,
+              stamp_kind(e->stamp) == KIND_PUT        ? "put"
+              : stamp_kind(e->stamp) == KIND_EXPIRING ? "put for a time"
+                                                      : "delete");
     dump_number(d, "tag", b->tags[i]);
     dump_number(d, "shared", e->shared.size);
     dump_number(d, "seq", stamp_seq(e->stamp));
     dump_bytes(d, "key", buf_slice(&key));
-    if (stamp_kind(e->stamp) == KIND_PUT)
-        dump_bytes(d, "value", e->value);
+    dump_value(d, stamp_kind(e->stamp), e->value);
     dump_end(d);
     buf_free(&key);
 }

@@ -77,6 +77,10 @@ typedef struct tamiz_options {
      * is for new tables and old ones stay right. */
     tamiz_prefix_kind prefix_filter;
     uint32_t prefix_filter_value; /* BYTES: how many, 1..1024; SEPARATOR: the byte, 0..255 */
+    /* Seconds after which what is put is as good as deleted, where the put does not say otherwise
+     * (tamiz_write_options.ttl); 0: never. At most 100 years. For puts from now on: what is there
+     * keeps its own. docs/expiry.md */
+    uint64_t ttl;
 } tamiz_options;
 
 /* The defaults, struct_size set. */
@@ -104,7 +108,7 @@ TAMIZ_API tamiz_status tamiz_options_help(char **text);
              TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE,               \
              TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE},                                      \
             {3, 3, 3, 3, 3, 3, 3, 3}, TAMIZ_COMPACTION_LEVELED, 10, 8, 24, 2, TAMIZ_SYNC_NONE, 0,  \
-            0, {NULL, NULL}, NULL, {NULL, NULL}, 0, TAMIZ_PREFIX_NONE, 0                           \
+            0, {NULL, NULL}, NULL, {NULL, NULL}, 0, TAMIZ_PREFIX_NONE, 0, 0                        \
     }
 
 #ifdef __cplusplus

@@ -119,10 +119,15 @@ typedef struct tamiz_write_options {
     bool sync;    /* durable when the call returns, and all that was acknowledged before it */
     bool no_log;  /* not in the log: lost in a crash before the next flush                  */
     bool no_wait; /* TAMIZ_BUSY instead of waiting for the background                       */
+    /* Seconds after which what is put here, all puts of a batch, is as good as deleted: at most 100
+     * years. 0: as the keyspace's option `ttl` has it; TAMIZ_TTL_NEVER: whatever that says, never.
+     * Deletes have none. docs/expiry.md */
+    uint64_t ttl;
 } tamiz_write_options;
+#define TAMIZ_TTL_NEVER UINT64_MAX
 #define TAMIZ_WRITE_OPTIONS_INIT                                                                   \
     {                                                                                              \
-        sizeof(tamiz_write_options), false, false, false                                           \
+        sizeof(tamiz_write_options), false, false, false, 0                                        \
     }
 
 /* options NULL: defaults. TAMIZ_NO_SPACE: nothing of this write happened. TAMIZ_READ_ONLY: see

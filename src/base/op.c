@@ -176,6 +176,7 @@ static const char *const step_words[] = {
     [TAMIZ_STEP_PREFIX_NEGATIVE] = "prefix filter: definitely nothing in the range",
     [TAMIZ_STEP_PREFIX_MAYBE] = "prefix filter: maybe something in the range",
     [TAMIZ_STEP_NO_PREFIX_FILTER] = "no prefix filter to ask",
+    [TAMIZ_STEP_EXPIRED] = "expired: the search ends",
 };
 
 const char *tamiz_step_text(tamiz_step_kind kind)

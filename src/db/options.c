@@ -13,13 +13,24 @@
 #include "env/env.h"
 #include "filter/filter.h"
 
-enum type { BOOLEAN, SIZE, NUMBER, FILTER, FILTER_MEMORY, PREFIX, COMPRESSION, COMPACTION, SYNC };
+enum type {
+    BOOLEAN,
+    SIZE,
+    NUMBER,
+    SECONDS,
+    FILTER,
+    FILTER_MEMORY,
+    PREFIX,
+    COMPRESSION,
+    COMPACTION,
+    SYNC
+};
 
 struct row {
     const char *name;
     enum type type;
     size_t offset;
-    uint64_t least, most; /* of SIZE and NUMBER */
+    uint64_t least, most; /* of SIZE, NUMBER and SECONDS */
     const char *help;
 };
 
@@ -61,6 +72,8 @@ static const struct row rows[] = {
      "never exceeded, at least 16; 0: by the process's limit"},
     {"audit", NUMBER, AT(audit), 0, UINT32_MAX,
      "one read in so many also looks where filters said no; 0: none"},
+    {"ttl", SECONDS, AT(ttl), 0, TTL_MAX,
+     "seconds after which what is put is as good as deleted; 0: never"},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -258,6 +271,11 @@ static tamiz_status set_row(const struct row *row, const char *text, tamiz_optio
         if (st == TAMIZ_OK)
             *(uint64_t *)(void *)field = value;
         return st;
+    case SECONDS:
+        st = parse_bounded(row, text, &value);
+        if (st == TAMIZ_OK)
+            *(uint64_t *)(void *)field = value;
+        return st;
     case NUMBER:
         st = parse_bounded(row, text, &value);
         if (st == TAMIZ_OK)
@@ -337,10 +355,10 @@ tamiz_status options_check(const tamiz_options *o)
     for (int i = 0; i < ROWS; i++) {
         const struct row *row = &rows[i];
         const char *field = (const char *)o + row->offset;
-        if (row->type != SIZE && row->type != NUMBER)
+        if (row->type != SIZE && row->type != NUMBER && row->type != SECONDS)
             continue;
-        const uint64_t value = row->type == SIZE ? *(const uint64_t *)(const void *)field
-                                                 : *(const uint32_t *)(const void *)field;
+        const uint64_t value = row->type == NUMBER ? *(const uint32_t *)(const void *)field
+                                                   : *(const uint64_t *)(const void *)field;
         if (value < row->least || value > row->most)
             return op_refuse(TAMIZ_INVALID_ARGUMENT, "%s=%llu: want %llu..%llu", row->name,
                              (unsigned long long)value, (unsigned long long)row->least,
@@ -461,6 +479,9 @@ static void print_value(struct buf *out, const struct row *row, const tamiz_opti
     switch (row->type) {
     case BOOLEAN: buf_text(out, *(const bool *)(const void *)field ? "true" : "false"); break;
     case SIZE: print_size(out, *(const uint64_t *)(const void *)field); break;
+    case SECONDS:
+        buf_printf(out, "%llu", (unsigned long long)*(const uint64_t *)(const void *)field);
+        break;
     case NUMBER: buf_printf(out, "%u", *(const uint32_t *)(const void *)field); break;
     case FILTER: print_filter(out, &o->filter); break;
     case FILTER_MEMORY: buf_text(out, memory_names[o->filter_memory]); break;
@@ -524,7 +545,7 @@ tamiz_status tamiz_options_help(char **text)
             print_size(&out, rows[i].least);
             buf_text(&out, "..");
             print_size(&out, rows[i].most);
-        } else if (rows[i].type == NUMBER) {
+        } else if (rows[i].type == NUMBER || rows[i].type == SECONDS) {
             buf_printf(&out, "; %llu..%llu", (unsigned long long)rows[i].least,
                        (unsigned long long)rows[i].most);
         }

@@ -25,7 +25,7 @@ static void text_sets_fields_and_printing_reads_back(void **state)
         tamiz_options_set(
             &o, "filter=bloom:12.5 cache=1MiB\nmemtable=64KiB  compression=none,zstd-dict:9,zstd:5 "
                 "sync=interval:20 compaction=off threads=0 direct_io=true "
-                "prefix_filter=sep:0x3A"),
+                "prefix_filter=sep:0x3A ttl=3000000000"),
         TAMIZ_OK);
     assert_string_equal(o.filter.kind, "bloom");
     assert_true(o.filter.bits_per_key == 12.5 && o.cache == 1 << 20 && o.memtable == 65536 &&
@@ -43,6 +43,7 @@ static void text_sets_fields_and_printing_reads_back(void **state)
     tamiz_free(text);
     assert_memory_equal(&o.cache, &back.cache, sizeof o.cache);
     assert_int_equal(back.sync_interval_ms, 20);
+    assert_int_equal(back.ttl, 3000000000);
     assert_int_equal(back.prefix_filter, TAMIZ_PREFIX_SEPARATOR);
     assert_int_equal(back.prefix_filter_value, 0x3a);
     assert_true(back.filter.bits_per_key == 12.5 && back.compression[2] == TAMIZ_COMPRESSION_ZSTD &&
@@ -72,6 +73,8 @@ static void a_wrong_setting_names_what_would_be_right_and_changes_nothing(void *
         {"prefix_filter=sep::", "prefix_filter=sep::: want none"},
         {"prefix_filter=sep:0x100", "want a separator sep:0x00..sep:0xff"},
         {"sync=sometimes", "sync=sometimes: want none, always or interval:MS"},
+        {"ttl=3155760001", "ttl=3155760001: want 0..3155760000"},
+        {"ttl=1h", "ttl=1h: want 0..3155760000"},
         {"verify=yes", "verify=yes: want true or false"},
         {"memtable=99999999999999999999", "memtable="},
         {"level0_runs=8 level0_stop=4", "level0_stop=4: want more than level0_runs=8"},

@@ -120,6 +120,27 @@ has 2 "above the beginning" delete-range ranges c c
 is 0 "" delete-range ranges '' d
 is 0 "" scan ranges
 
+# ---- put for a time ----
+is 0 "" put timed a 1 --ttl 100000
+is 0 "" put -o ttl=100000 timed b 2
+is 0 "" put timed c 3
+is 0 "1" get timed a
+is 0 "a	1
+b	2
+c	3" scan timed
+has 0 "put for a time" dump --entries timed/*.log
+has 0 "expires_us" dump --entries timed/*.log
+has 2 "want a whole number" put timed a 1 --ttl soon
+has 2 "want 0..3155760000" put timed a 1 --ttl 3155760001
+has 2 "ttl=1h: want 0..3155760000" put -o ttl=1h timed a 1
+has 0 "--ttl" help put
+is 0 "" put timed gone 1 --ttl 1
+sleep 2
+is 1 "" get timed gone
+has 0 "expired: the search ends" explain timed gone
+is 0 "" compact timed
+has 0 "put for a time" dump --entries timed/*.sst
+
 # ---- scan ----
 is 0 "" put order b 2
 is 0 "" put order a 1
