@@ -150,7 +150,7 @@ struct tamiz *writer_tree(const struct writer *w, uint64_t id, struct tamiz *las
     for (size_t i = 0; i < w->tree_count; i++)
         if (w->trees[i]->id == id)
             return w->trees[i];
-    assert(!"a batch knows the keyspaces that it names");
+    assert(false && "a batch knows the keyspaces that it names");
     return last;
 }
 
