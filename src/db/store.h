@@ -5,7 +5,7 @@
  * through its view.
  *
  * A write-ahead log has the writes of all keyspaces, and goes when none of them needs it. What must
- * hold between the two is in docs/adr/0019-keyspaces.md.
+ * hold between the two is in docs/adr/0022-keyspaces.md.
  *
  * Locks, in the order they are taken:
  *
