@@ -326,5 +326,9 @@ int bench_main(const struct engine *engine, int argc, char **argv)
         usage(engine->name);
         return 2;
     }
+    if (engine->check && engine->check(a.settings.store.extra) != ENGINE_OK) {
+        fprintf(stderr, "bench: %s\n", engine_error());
+        return 2;
+    }
     return names_known(a.workloads) ? run(engine, &a) : 2;
 }

@@ -48,6 +48,8 @@ struct engine {
     const char *name;
     const char *(*version)(void);
 
+    /* Is `extra` such settings? NULL: found out by opening. */
+    int (*check)(const char *extra);
     int (*open)(const struct engine_options *options, void **store);
     int (*close)(void *store);
     void *(*session_open)(void *store); /* NULL: failed */

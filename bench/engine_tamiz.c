@@ -41,6 +41,14 @@ static int store_open(const struct engine_options *o, void **store)
     return ENGINE_OK;
 }
 
+static int check(const char *extra)
+{
+    tamiz_options options = TAMIZ_OPTIONS_INIT;
+    return tamiz_options_set(&options, extra) == TAMIZ_OK
+               ? ENGINE_OK
+               : engine_fail("options", tamiz_error_detail());
+}
+
 static int store_close(void *store)
 {
     return answer(tamiz_close(store), "close");
@@ -208,6 +216,7 @@ extern const struct engine engine_tamiz;
 const struct engine engine_tamiz = {
     .name = "tamiz",
     .version = tamiz_version,
+    .check = check,
     .open = store_open,
     .close = store_close,
     .session_open = session_open,

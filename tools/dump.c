@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/coding.h"
+#include "base/expiry.h"
 #include "env/env.h"
 #include "filter/filter.h"
 #include "log/log.h"
@@ -57,6 +57,15 @@ void dump_number(struct dump *d, const char *name, uint64_t value)
     }
     field_name(d, name);
     text_printf(&d->out, "%llu", (unsigned long long)value);
+}
+
+void dump_value(struct dump *d, unsigned kind, struct slice value)
+{
+    uint64_t expires_us;
+    if (kind == KIND_EXPIRING && expiry_split(&value, &expires_us))
+        dump_number(d, "expires_us", expires_us);
+    if (kind == KIND_PUT || kind == KIND_EXPIRING)
+        dump_bytes(d, "value", value);
 }
 
 void dump_id(struct dump *d, const char *name, uint64_t value)

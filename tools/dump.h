@@ -35,6 +35,8 @@ void dump_id(struct dump *d, const char *name, uint64_t value); /* in hex */
 void dump_real(struct dump *d, const char *name, double value);
 void dump_words(struct dump *d, const char *name, const char *value);
 void dump_bytes(struct dump *d, const char *name, struct slice bytes);
+/* What a version of that kind has for a value, with the moment it expires at, where it does. */
+void dump_value(struct dump *d, unsigned kind, struct slice value);
 void dump_end(struct dump *d); /* of the item */
 
 /* One file whose bytes are `content` (taken over by log and manifest). What can be told is told; a

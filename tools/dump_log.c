@@ -77,6 +77,7 @@ static tamiz_status batch_dump(struct dump *d, struct slice body)
     while (batch_next(&r, &w)) {
         dump_item(d, NO_OFFSET,
                   w.kind == KIND_PUT            ? "put"
+                  : w.kind == KIND_EXPIRING     ? "put for a time"
                   : w.kind == KIND_RANGE_DELETE ? "delete range"
                                                 : "delete");
         dump_number(d, "seq", w.seq);
@@ -85,8 +86,7 @@ static tamiz_status batch_dump(struct dump *d, struct slice body)
         dump_bytes(d, w.kind == KIND_RANGE_DELETE ? "from" : "key", w.key);
         if (w.kind == KIND_RANGE_DELETE)
             dump_bytes(d, "to", w.value);
-        if (w.kind == KIND_PUT)
-            dump_bytes(d, "value", w.value);
+        dump_value(d, w.kind, w.value);
         dump_end(d);
     }
     return TAMIZ_OK;

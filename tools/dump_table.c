@@ -21,7 +21,8 @@ struct table_parts {
     struct table_footer footer;
     struct table_properties properties;
     struct codec_pool pool;
-    struct index *index; /* owned */
+    struct codec_reader *dictionary; /* owned; NULL: none, or damaged */
+    struct index *index;             /* owned */
 };
 
 static tamiz_status part_unseal(struct dump *d, const struct table_parts *t, struct extent at,
@@ -45,13 +46,15 @@ static void entry_dump(struct dump *d, const struct block *b, uint32_t i,
     struct buf key = buf_init(d->op->alloc);
     buf_slice_append(&key, e->shared);
     buf_slice_append(&key, e->suffix);
-    dump_item(d, NO_OFFSET, stamp_kind(e->stamp) == KIND_PUT ? "put" : "delete");
+    dump_item(d, NO_OFFSET,
+              stamp_kind(e->stamp) == KIND_PUT        ? "put"
+              : stamp_kind(e->stamp) == KIND_EXPIRING ? "put for a time"
+                                                      : "delete");
     dump_number(d, "tag", b->tags[i]);
     dump_number(d, "shared", e->shared.size);
     dump_number(d, "seq", stamp_seq(e->stamp));
     dump_bytes(d, "key", buf_slice(&key));
-    if (stamp_kind(e->stamp) == KIND_PUT)
-        dump_bytes(d, "value", e->value);
+    dump_value(d, stamp_kind(e->stamp), e->value);
     dump_end(d);
     buf_free(&key);
 }
@@ -112,7 +115,8 @@ static tamiz_status block_dump(struct dump *d, struct table_parts *t, uint32_t i
     if (codec == CODEC_NONE && size)
         memcpy(raw.data, payload.data, (size_t)size);
     else if (codec != CODEC_NONE)
-        st = codec_unpack(d->op, &t->pool, codec, payload, raw.data, size, d->path, at.offset);
+        st = codec_unpack(d->op, &t->pool, codec, t->dictionary, payload, raw.data, size, d->path,
+                          at.offset);
     if (st >= 0)
         st = entries_dump(d, at.offset, raw.data, (size_t)size);
     buf_free(&raw);
@@ -232,6 +236,8 @@ static tamiz_status ranges_dump(struct dump *d, uint64_t offset, struct slice pa
 static void footer_line(struct dump *d, uint64_t offset, const struct table_footer *f)
 {
     dump_item(d, offset, "footer");
+    dump_number(d, "dictionary_offset", f->dictionary.offset);
+    dump_number(d, "dictionary_size", f->dictionary.size);
     dump_number(d, "ranges_offset", f->ranges.offset);
     dump_number(d, "ranges_size", f->ranges.size);
     dump_number(d, "filter_offset", f->filter.offset);
@@ -269,6 +275,23 @@ done:
     return st;
 }
 
+/* Damage of it is told, and then every block that needs it. */
+static tamiz_status dictionary_open(struct dump *d, struct table_parts *t)
+{
+    const struct extent at = t->footer.dictionary;
+    struct slice payload = slice_of(NULL, 0);
+    enum codec codec = CODEC_NONE;
+    if (at.size == 0)
+        return TAMIZ_OK;
+    tamiz_status st = part_unseal(d, t, at, &payload, &codec);
+    if (st >= 0)
+        st = codec_reader_open(d->op, payload, d->path, at.offset, &t->dictionary);
+    dump_item(d, at.offset, st < 0 ? "damaged dictionary" : "dictionary");
+    dump_number(d, "size", at.size);
+    dump_end(d);
+    return st;
+}
+
 tamiz_status dump_table(struct dump *d, struct slice content)
 {
     struct table_parts t = {.file = content};
@@ -278,6 +301,7 @@ tamiz_status dump_table(struct dump *d, struct slice content)
     if (st < 0)
         return st;
     TRY(parts_open(d, &t));
+    const tamiz_status dictionary = dictionary_open(d, &t);
     const tamiz_status blocks = blocks_dump(d, &t);
     if (t.footer.ranges.size) {
         TRY(part_unseal(d, &t, t.footer.ranges, &image, &codec));
@@ -293,8 +317,9 @@ tamiz_status dump_table(struct dump *d, struct slice content)
     dump_end(d);
     properties_line(d, t.footer.properties.offset, &t.properties);
     footer_line(d, content.size - TABLE_FOOTER_SIZE, &t.footer);
-    st = blocks;
+    st = dictionary < 0 ? dictionary : blocks;
 done:
+    codec_reader_free(t.dictionary);
     index_free(t.index);
     codec_pool_free(&t.pool);
     return st;

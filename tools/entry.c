@@ -7,6 +7,12 @@
 
 const struct flag put_flags[] = {
     {"--sync", NULL, "durable when the command returns"},
+    {"--ttl", "SECONDS", "as good as deleted after so long; 0: as the store's option ttl has it"},
+    {NULL, NULL, NULL},
+};
+
+const struct flag delete_flags[] = {
+    {"--sync", NULL, "durable when the command returns"},
     {NULL, NULL, NULL},
 };
 
@@ -36,18 +42,21 @@ static int done_json(const struct call *call)
 int put_check(const struct call *call)
 {
     struct text scratch = {0};
+    uint64_t ttl = 0;
     const bool fine = call_bytes(call, call->operands[1], &scratch) &&
-                      call_bytes(call, call->operands[2], &scratch);
+                      call_bytes(call, call->operands[2], &scratch) &&
+                      call_number(call, "--ttl", &ttl);
     text_free(&scratch);
     return fine ? EXIT_DONE : EXIT_USAGE;
 }
 
 int put_run(struct call *call, tamiz *db)
 {
-    const tamiz_write_options options = write_options(call);
+    tamiz_write_options options = write_options(call);
     struct text key = {0}, value = {0};
     int status = EXIT_USAGE;
-    if (call_bytes(call, call->operands[1], &key) && call_bytes(call, call->operands[2], &value)) {
+    if (call_number(call, "--ttl", &options.ttl) && call_bytes(call, call->operands[1], &key) &&
+        call_bytes(call, call->operands[2], &value)) {
         const tamiz_status st = tamiz_put(db, key.data, key.size, value.data, value.size, &options);
         status = st == TAMIZ_OK ? done_json(call) : fail_status(call, st, NULL);
     }

@@ -135,7 +135,7 @@ int help_run(struct call *call, tamiz *db);
 int bench_run(struct call *call, tamiz *db); /* where bench/ is part of the build */
 
 extern const struct flag explain_flags[], get_flags[], scan_flags[], load_flags[], stats_flags[],
-    compact_flags[], filter_flags[], dump_flags[], lab_flags[], put_flags[], restore_flags[],
-    build_flags[];
+    compact_flags[], filter_flags[], dump_flags[], lab_flags[], put_flags[], delete_flags[],
+    restore_flags[], build_flags[];
 
 #endif

@@ -19,7 +19,7 @@ extern "C" {
 typedef enum tamiz_compression {
     TAMIZ_COMPRESSION_NONE,
     TAMIZ_COMPRESSION_ZSTD,
-    TAMIZ_COMPRESSION_ZSTD_DICT
+    TAMIZ_COMPRESSION_ZSTD_DICT /* with a dictionary that is trained for each table */
 } tamiz_compression;
 typedef enum tamiz_compaction {
     TAMIZ_COMPACTION_OFF,
@@ -64,7 +64,8 @@ typedef struct tamiz_options {
     uint32_t threads;     /* background threads; 0: work is done inside calls and tamiz_step     */
     tamiz_sync_mode sync; /* when the log reaches the disk */
     uint32_t sync_interval_ms;
-    uint32_t max_open_files;   /* never exceeded; 0: by the process's limit   */
+    uint32_t max_open_files;   /* never exceeded; 0: by the process's limit. Where reads go through
+                                  io_uring the process has up to four descriptors beside them   */
     tamiz_event_log log;       /* events; the default is silence       */
     const tamiz_env *env;      /* NULL: tamiz_env_posix()      */
     tamiz_allocator allocator; /* resize NULL: libc */
@@ -76,6 +77,10 @@ typedef struct tamiz_options {
      * is for new tables and old ones stay right. */
     tamiz_prefix_kind prefix_filter;
     uint32_t prefix_filter_value; /* BYTES: how many, 1..1024; SEPARATOR: the byte, 0..255 */
+    /* Seconds after which what is put is as good as deleted, where the put does not say otherwise
+     * (tamiz_write_options.ttl); 0: never. At most 100 years. For puts from now on: what is there
+     * keeps its own. docs/expiry.md */
+    uint64_t ttl;
 } tamiz_options;
 
 /* The defaults, struct_size set. */
@@ -103,7 +108,7 @@ TAMIZ_API tamiz_status tamiz_options_help(char **text);
              TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE,               \
              TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE},                                      \
             {3, 3, 3, 3, 3, 3, 3, 3}, TAMIZ_COMPACTION_LEVELED, 10, 8, 24, 2, TAMIZ_SYNC_NONE, 0,  \
-            0, {NULL, NULL}, NULL, {NULL, NULL}, 0, TAMIZ_PREFIX_NONE, 0                           \
+            0, {NULL, NULL}, NULL, {NULL, NULL}, 0, TAMIZ_PREFIX_NONE, 0, 0                        \
     }
 
 #ifdef __cplusplus

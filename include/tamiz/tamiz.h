@@ -119,10 +119,15 @@ typedef struct tamiz_write_options {
     bool sync;    /* durable when the call returns, and all that was acknowledged before it */
     bool no_log;  /* not in the log: lost in a crash before the next flush                  */
     bool no_wait; /* TAMIZ_BUSY instead of waiting for the background                       */
+    /* Seconds after which what is put here, all puts of a batch, is as good as deleted: at most 100
+     * years. 0: as the keyspace's option `ttl` has it; TAMIZ_TTL_NEVER: whatever that says, never.
+     * Deletes have none. docs/expiry.md */
+    uint64_t ttl;
 } tamiz_write_options;
+#define TAMIZ_TTL_NEVER UINT64_MAX
 #define TAMIZ_WRITE_OPTIONS_INIT                                                                   \
     {                                                                                              \
-        sizeof(tamiz_write_options), false, false, false                                           \
+        sizeof(tamiz_write_options), false, false, false, 0                                        \
     }
 
 /* options NULL: defaults. TAMIZ_NO_SPACE: nothing of this write happened. TAMIZ_READ_ONLY: see
@@ -200,8 +205,9 @@ TAMIZ_API tamiz_status tamiz_get(tamiz *db, const void *key, size_t key_size, vo
 TAMIZ_API tamiz_status tamiz_get_into(tamiz *db, const void *key, size_t key_size, void *buffer,
                                       size_t capacity, size_t *value_size,
                                       const tamiz_read_options *options);
-/* One view for all n; each has its own status, value (tamiz_free it) and size. Returns the first
- * error, else OK. */
+/* One view for all n; each has its own status, value (tamiz_free it) and size: a key that can't be
+ * one is TAMIZ_INVALID_ARGUMENT by itself, and the others are answered. Returns the first error,
+ * else OK. */
 TAMIZ_API tamiz_status tamiz_multi_get(tamiz *db, size_t n, const void *const keys[],
                                        const size_t key_sizes[], void *values[],
                                        size_t value_sizes[], tamiz_status statuses[],
@@ -427,7 +433,12 @@ typedef struct tamiz_stats {
      * the filter_ fields, nor in device_reads_avoided. */
     uint64_t prefix_probes, prefix_negatives;
     uint64_t prefix_false_positives; /* maybe, and the table had nothing in the range */
-    uint64_t prefix_unavailable; /* gone into unasked: no such filter, or no one prefix to ask */
+    uint64_t prefix_unavailable;   /* gone into unasked: no such filter, or no one prefix to ask */
+    uint64_t checkpoints, backups; /* made */
+    uint64_t copied_bytes_linked;  /* by both: of tables that were linked …       */
+    uint64_t copied_bytes;         /* … and of tables and logs that were copied   */
+    uint64_t ingests, ingested_tables;
+    uint64_t ingested_bytes_linked, ingested_bytes_copied; /* of their files */
     /* Time that flushes and compactions took, waiting included; and how much of it building and
      * checking filters took, that of other table builds (ingestion, repair) included. */
     uint64_t background_us, filter_build_us;

@@ -30,6 +30,7 @@ typedef enum tamiz_step_kind {
     TAMIZ_STEP_PREFIX_NEGATIVE,  /* the table's prefix filter: nothing in the range */
     TAMIZ_STEP_PREFIX_MAYBE,     /* the table's prefix filter: maybe something */
     TAMIZ_STEP_NO_PREFIX_FILTER, /* a bounded read goes into the table unasked; `text` says why */
+    TAMIZ_STEP_EXPIRED, /* what was found has expired: as good as deleted, the search ends */
     TAMIZ_STEP_COUNT
 } tamiz_step_kind;
 

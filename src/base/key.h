@@ -13,12 +13,14 @@
 enum kind {
     KIND_DELETE = 0, /* a tombstone: no value lies at or below it */
     KIND_PUT = 1,
-    KIND_POINT_LAST = KIND_PUT, /* up to here: versions of one key */
+    /* A put until a moment that its value begins with (base/expiry.h), from then on a tombstone. */
+    KIND_EXPIRING = 2,
+    KIND_POINT_LAST = KIND_EXPIRING, /* up to here: versions of one key */
     /* Of all keys from its own up to its value, which is a key too and not deleted. In batches and
        memtables; a table has them in a block of their own. */
     KIND_RANGE_DELETE = 3,
     KIND_LAST = KIND_RANGE_DELETE,
-    /* 2, 4..15: reserved for what the format may grow; a reader refuses them */
+    /* 4..15: reserved for what the format may grow; a reader refuses them */
 };
 
 static inline bool kind_is_known(unsigned kind)

@@ -28,6 +28,29 @@ void counters_clear(struct counters *c)
         atomic_store_explicit(&at[i], 0, memory_order_relaxed);
 }
 
+/* A story that is too long, as with a path of thousands of bytes, loses its middle: the reason
+ * stands at its end. */
+static void tell_story(char out[OP_TEXT_MAX], const char *format, va_list args)
+{
+    enum { WHOLE = 8192, HEAD = 120 };
+    static const char gap[] = " ... ";
+    char whole[WHOLE];
+    const int wanted = vsnprintf(whole, sizeof whole, format, args);
+    const size_t size = wanted < 0                ? 0
+                        : (size_t)wanted >= WHOLE ? (size_t)WHOLE - 1
+                                                  : (size_t)wanted;
+    if (size < OP_TEXT_MAX) {
+        memcpy(out, whole, size);
+        out[size] = 0;
+        return;
+    }
+    const size_t tail = OP_TEXT_MAX - 1 - HEAD - (sizeof gap - 1);
+    memcpy(out, whole, HEAD);
+    memcpy(out + HEAD, gap, sizeof gap - 1);
+    memcpy(out + HEAD + sizeof gap - 1, whole + size - tail, tail);
+    out[OP_TEXT_MAX - 1] = 0;
+}
+
 tamiz_status op_fail(struct op *op, tamiz_status status, const char *format, ...)
 {
     if (op->status != TAMIZ_OK)
@@ -35,7 +58,7 @@ tamiz_status op_fail(struct op *op, tamiz_status status, const char *format, ...
     op->status = status;
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(op->text, sizeof op->text, format, args);
+    tell_story(op->text, format, args);
     va_end(args);
     return status;
 }
@@ -102,7 +125,7 @@ tamiz_status op_refuse(tamiz_status status, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(detail, sizeof detail, format, args);
+    tell_story(detail, format, args);
     va_end(args);
     return status;
 }
@@ -153,6 +176,7 @@ static const char *const step_words[] = {
     [TAMIZ_STEP_PREFIX_NEGATIVE] = "prefix filter: definitely nothing in the range",
     [TAMIZ_STEP_PREFIX_MAYBE] = "prefix filter: maybe something in the range",
     [TAMIZ_STEP_NO_PREFIX_FILTER] = "no prefix filter to ask",
+    [TAMIZ_STEP_EXPIRED] = "expired: the search ends",
 };
 
 const char *tamiz_step_text(tamiz_step_kind kind)

@@ -61,6 +61,8 @@ struct counters {
     counter stall_flush_us, stall_level0_us, stall_debt_us; /* the same, by reason */
     counter flushes, flush_bytes_in, flush_bytes_out;
     counter compactions, compaction_bytes_in, compaction_bytes_out;
+    counter checkpoints, backups, copied_bytes_linked, copied_bytes;
+    counter ingests, ingested_tables, ingested_bytes_linked, ingested_bytes_copied;
     counter background_us, filter_build_us; /* flushes and merges; building filters, of that */
     counter tables_dropped;                /* inside a range delete, unread */
     counter followed_squares;              /* of the ledger: db/ledger.c */

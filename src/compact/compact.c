@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "compact/compact.h"
 
+#include "base/expiry.h"
 #include "version/filename.h"
 
 enum { CANCEL_EVERY = 256 }; /* versions */
@@ -216,8 +217,23 @@ done:
     return st;
 }
 
+/* What has expired becomes a tombstone in its place. */
+static tamiz_status judge_expiry(struct merge *m, uint64_t *stamp, struct slice value)
+{
+    uint64_t expires_us;
+    char key[100];
+    if (!expiry_split(&value, &expires_us))
+        return op_fail(m->op, TAMIZ_CORRUPTION,
+                       "merge: %s: a value for a time: expected at least %d bytes, found %zu",
+                       slice_print(buf_slice(&m->key), key, sizeof key), EXPIRY_SIZE, value.size);
+    if (expires_us <= m->in->now_us)
+        *stamp = stamp_of(stamp_seq(*stamp), KIND_DELETE);
+    return TAMIZ_OK;
+}
+
 static tamiz_status version_in(struct merge *m, uint64_t stamp, struct slice value)
 {
+    tamiz_status st = TAMIZ_OK;
     if (stamp_kind(stamp) > KIND_POINT_LAST)
         return op_fail(m->op, TAMIZ_NOT_SUPPORTED, "merge: a version of unknown kind %u",
                        stamp_kind(stamp));
@@ -226,16 +242,19 @@ static tamiz_status version_in(struct merge *m, uint64_t stamp, struct slice val
     if (stripe == m->stripe || (m->ranges.count && is_covered(m, seq, stripe)))
         return TAMIZ_OK; /* whoever sees it sees something newer */
     m->stripe = stripe;
+    if (stamp_kind(stamp) == KIND_EXPIRING)
+        TRY(judge_expiry(m, &stamp, value));
     if (stamp_kind(stamp) == KIND_DELETE) {
         m->pending = true; /* in the place of a newer one, if that waits */
         m->pending_stamp = stamp;
         return TAMIZ_OK;
     }
-    const tamiz_status st = m->pending ? emit_pending(m) : TAMIZ_OK;
-    if (st != TAMIZ_OK)
-        return st;
+    if (m->pending)
+        TRY(emit_pending(m));
     const bool settled = m->in->bottom && stripe == 0; /* everyone sees it, and nothing older */
-    return emit(m, settled ? stamp_of(0, KIND_PUT) : stamp, value);
+    st = emit(m, settled ? stamp_of(0, (enum kind)stamp_kind(stamp)) : stamp, value);
+done:
+    return st;
 }
 
 static tamiz_status merge_all(struct merge *m)

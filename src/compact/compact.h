@@ -13,6 +13,9 @@
  * a tombstone with nothing older beside it says nothing. What every reader sees at the bottom needs
  * no sequence: it becomes 0, one byte in the table, and a reader's own sequence is never below it.
  *
+ * A value whose time has come is a tombstone, at its own stamp, before any of this is looked at: so
+ * nothing older ever shows in its place.
+ *
  * Range deletes are versions of all keys they cover: of those in one stripe the newest is left,
  * what they cover in their stripe is dropped, and at the bottom the oldest stripe's have nothing
  * left to do. Where a table ends at key k, a piece that goes on is cut at k and a zero byte, the
@@ -36,7 +39,8 @@ struct compact_input {
     size_t range_count;
     const uint64_t *snapshots; /* sequences somebody reads at, ascending */
     size_t snapshot_count;
-    bool bottom;                  /* nothing older lies below the inputs' range */
+    uint64_t now_us; /* values whose time has come by then become tombstones in their places */
+    bool bottom;     /* nothing older lies below the inputs' range */
     bool (*cancelled)(void *ctx); /* asked every few hundred versions; NULL: never */
     void *cancel_ctx;
 };

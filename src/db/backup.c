@@ -83,23 +83,30 @@ done:
     return st;
 }
 
-static tamiz_status check_info(tamiz_backup_info **info, tamiz_backup_info *unwanted)
+/* The caller's, of an older library perhaps: it is told as much as it has room for. NULL is fine.
+ */
+static tamiz_status check_info(const tamiz_backup_info *info)
 {
-    if (*info && (*info)->struct_size < sizeof **info)
+    if (info && info->struct_size < sizeof info->struct_size)
         return op_refuse(TAMIZ_INVALID_ARGUMENT, "info: not from TAMIZ_BACKUP_INFO_INIT");
-    if (!*info)
-        *info = unwanted;
-    const size_t size = (*info)->struct_size;
-    **info = (tamiz_backup_info){.struct_size = size};
     return TAMIZ_OK;
+}
+
+static void tell_info(tamiz_backup_info *info, const tamiz_backup_info *made)
+{
+    const size_t first = sizeof info->struct_size;
+    if (!info)
+        return;
+    const size_t size = info->struct_size < sizeof *made ? info->struct_size : sizeof *made;
+    memcpy((char *)info + first, (const char *)made + first, size - first);
 }
 
 tamiz_status tamiz_backup(tamiz *db, const char *directory, tamiz_backup_info *info)
 {
-    tamiz_backup_info unwanted = TAMIZ_BACKUP_INFO_INIT;
+    tamiz_backup_info made = TAMIZ_BACKUP_INFO_INIT;
     tamiz_status st = store_check(db);
     if (st == TAMIZ_OK)
-        st = check_info(&info, &unwanted);
+        st = check_info(info);
     if (st != TAMIZ_OK)
         return st;
     struct store *s = db->store;
@@ -115,8 +122,10 @@ tamiz_status tamiz_backup(tamiz *db, const char *directory, tamiz_backup_info *i
     epoch_stay_outside(slot);
     op_init(&op, &s->alloc, &slot->count);
     TRY(checkpoint_path(&op, s, directory, &taken));
-    TRY(backup_make(&op, db, taken, info));
+    TRY(backup_make(&op, db, taken, &made));
+    counter_add(&op.count->backups, 1);
 done:
+    tell_info(info, &made);
     st = op_publish(&op, st);
     epoch_leave(slot);
     mem_free_text(&s->alloc, taken);
@@ -173,13 +182,13 @@ done:
 tamiz_status tamiz_restore(const char *directory, uint64_t number, const char *path,
                            const tamiz_options *options, tamiz_backup_info *info)
 {
-    tamiz_backup_info unwanted = TAMIZ_BACKUP_INFO_INIT;
+    tamiz_backup_info made = TAMIZ_BACKUP_INFO_INIT;
     tamiz_options o = TAMIZ_OPTIONS_INIT;
     struct counters nowhere = {0};
     struct op op;
     char *from = NULL;
     tamiz *backup = NULL;
-    tamiz_status st = check_info(&info, &unwanted);
+    tamiz_status st = check_info(info);
     if (st != TAMIZ_OK)
         return st;
     if (!directory || !*directory || !path || !*path)
@@ -196,8 +205,9 @@ tamiz_status tamiz_restore(const char *directory, uint64_t number, const char *p
     mem_free_text(&alloc_libc, from);
     if (st != TAMIZ_OK)
         return st;
-    info->number = number;
-    st = restore_from(backup, path, info);
+    made.number = number;
+    st = restore_from(backup, path, &made);
+    tell_info(info, &made);
     const tamiz_status closed = tamiz_close(backup); /* it was only read */
     return st != TAMIZ_OK ? st : closed;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "db/keyspace.h"
+#include "db/report.h"
 
 /* What is to be looked at: the views of all keyspaces, of one moment each. */
 struct inspection {
@@ -69,19 +70,21 @@ static tamiz_status inspect(struct inspection *in, const struct version *v)
     return st;
 }
 
-tamiz_status tamiz_verify(tamiz *db, tamiz_report *report)
+tamiz_status tamiz_verify(tamiz *db, tamiz_report *given)
 {
+    tamiz_report room, *report;
     tamiz_status st = store_check(db);
+    if (st == TAMIZ_OK && !given)
+        st = op_refuse(TAMIZ_INVALID_ARGUMENT, "report: NULL");
+    if (st == TAMIZ_OK)
+        st = report_open(given, &room, &report);
     if (st != TAMIZ_OK)
         return st;
-    if (!report || report->struct_size < sizeof *report)
-        return op_refuse(TAMIZ_INVALID_ARGUMENT, "report: NULL, or not from TAMIZ_REPORT_INIT");
     struct store *s = db->store;
     struct inspection in = {.report = report};
     struct epoch_slot *slot = epoch_enter_at(&s->epoch, db->slots);
     epoch_stay_outside(slot);
     op_init(&in.op, &s->alloc, &slot->count);
-    report->files = report->blocks = report->keys = report->damaged = report->lost_bytes = 0;
     st = take_views(&in, s);
     for (size_t i = 0; i < in.count && st >= 0; i++)
         st = inspect(&in, in.views[i]->version);
@@ -89,6 +92,7 @@ tamiz_status tamiz_verify(tamiz *db, tamiz_report *report)
     for (size_t i = 0; i < in.count; i++)
         view_unref(in.views[i]);
     mem_free(&s->alloc, in.views, in.count * sizeof(struct view *));
+    report_close(given, report);
     if (st == TAMIZ_OK && report->damaged)
         return op_refuse(TAMIZ_CORRUPTION, "%s: %llu finds", s->directory,
                          (unsigned long long)report->damaged);

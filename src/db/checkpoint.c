@@ -311,7 +311,7 @@ static tamiz_status place_table(struct op *op, struct store *s, const struct sit
     }
     done->tables_linked += linked;
     done->tables_copied += !linked;
-    done->bytes_copied += linked ? 0 : meta->file_size;
+    *(linked ? &done->bytes_linked : &done->bytes_copied) += meta->file_size;
 done:
     mem_free_text(&s->alloc, from);
     mem_free_text(&s->alloc, to);
@@ -375,6 +375,8 @@ tamiz_status checkpoint_make(struct op *op, struct tamiz *db, const struct copy_
     TRY(take_picture(op, db, &p));
     TRY(place_all(op, s, &site, plan, &p, done));
     TRY(site_finish(op, &site));
+    counter_add(&op->count->copied_bytes_linked, done->bytes_linked);
+    counter_add(&op->count->copied_bytes, done->bytes_copied + done->log_bytes);
     store_event(s, TAMIZ_EVENT_NOTE, "%s: a copy of %llu tables linked, %llu copied", plan->path,
                 (unsigned long long)done->tables_linked, (unsigned long long)done->tables_copied);
 done:
@@ -424,6 +426,7 @@ tamiz_status tamiz_checkpoint(tamiz *db, const char *path)
     TRY(checkpoint_path(&op, s, path, &taken));
     plan.path = taken;
     TRY(checkpoint_make(&op, db, &plan, &done));
+    counter_add(&op.count->checkpoints, 1);
 done:
     st = op_publish(&op, st);
     epoch_leave(slot);

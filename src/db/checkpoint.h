@@ -22,7 +22,7 @@ struct copy_plan {
 };
 
 struct copy_done {
-    uint64_t tables_linked, tables_copied, bytes_copied, log_bytes;
+    uint64_t tables_linked, tables_copied, bytes_linked, bytes_copied, log_bytes;
 };
 
 /* `path` absolute and without slashes at its end, so that ".partial" goes behind its last name.

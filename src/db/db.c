@@ -162,9 +162,28 @@ tamiz_status store_lock(struct op *op, struct store *s)
     char *path = store_path(op, s, FILE_LOCK, 0);
     if (!path)
         return TAMIZ_OUT_OF_MEMORY;
-    const tamiz_status st = env_lock(op, s->env, path, &s->lock);
+    bool exists = true;
+    tamiz_file_info info;
+    tamiz_status st = env_path_info(op, s->env, path, &exists, &info);
+    if (st == TAMIZ_OK)
+        st = env_lock(op, s->env, path, &s->lock);
+    s->lock_made = st == TAMIZ_OK && !exists;
     mem_free_text(&s->alloc, path);
     return st;
+}
+
+/* The open was refused. Where the directory is somebody else's, nothing of ours stays in it. */
+static void leave_foreign(struct store *s)
+{
+    struct counters nowhere = {0};
+    struct op op;
+    op_init(&op, &s->alloc, &nowhere);
+    if (!s->lock_made || store_signature(&op, s->env, s->directory) != TAMIZ_NOT_FOUND)
+        return;
+    char *path = store_path(&op, s, FILE_LOCK, 0);
+    if (path)
+        (void)env_remove(&op, s->env, path);
+    mem_free_text(&s->alloc, path);
 }
 
 static tamiz_status store_start(struct op *op, struct store *s)
@@ -248,6 +267,7 @@ tamiz_status tamiz_open(const char *path, const tamiz_options *options, tamiz **
         st = op_publish(&l->op, st);
         if (st == TAMIZ_NOT_FOUND)
             op_refuse(st, "%s: no store here", path);
+        leave_foreign(s);
         store_free(&l->op, s);
     }
     mem_free(&alloc_libc, l, sizeof *l);

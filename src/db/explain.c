@@ -33,6 +33,7 @@ struct tale {
     uint64_t ranges_asked, ranges_denied; /* of filters over prefixes */
     struct buf looks;                     /* struct look each */
     bool asked;                           /* filters were */
+    tamiz_step_kind last;                 /* before the one at hand */
     const void *told_key;                 /* of many: whose heading stands above */
     size_t told_key_size;
 };
@@ -100,6 +101,7 @@ static void tell_json(struct tale *t, const tamiz_step_info *step)
         [TAMIZ_STEP_PREFIX_NEGATIVE] = "prefix_negative",
         [TAMIZ_STEP_PREFIX_MAYBE] = "prefix_maybe",
         [TAMIZ_STEP_NO_PREFIX_FILTER] = "no_prefix_filter",
+        [TAMIZ_STEP_EXPIRED] = "expired",
     };
     struct buf *out = &t->out;
     buf_printf(out,
@@ -165,6 +167,13 @@ static void take_look(struct tale *t, const tamiz_step_info *step)
             next->outcome = TAMIZ_STEP_RANGE_TOMBSTONE;
         memcpy(t->looks.data + t->looks.size - sizeof *next, next, sizeof *next);
         break;
+    case TAMIZ_STEP_EXPIRED: /* of the block just looked into, or of a memtable */
+        if (t->last != TAMIZ_STEP_FOUND || t->looks.size < sizeof *next)
+            break;
+        memcpy(next, t->looks.data + t->looks.size - sizeof *next, sizeof *next);
+        next->outcome = step->kind;
+        memcpy(t->looks.data + t->looks.size - sizeof *next, next, sizeof *next);
+        break;
     case TAMIZ_STEP_MEMTABLE:
     case TAMIZ_STEP_MEMTABLE_FILTER:
     case TAMIZ_STEP_OUTSIDE_RANGE:
@@ -188,6 +197,7 @@ static void tell(void *ctx, const tamiz_step_info *step)
     else
         tell_text(t, step);
     take_look(t, step);
+    t->last = step->kind;
     t->steps++;
     t->device_reads += step->kind == TAMIZ_STEP_BLOCK_DEVICE;
     t->asked |= step->kind == TAMIZ_STEP_FILTER_NEGATIVE || step->kind == TAMIZ_STEP_FILTER_MAYBE;
@@ -206,6 +216,8 @@ static void look_words(struct buf *out, const struct tale *t, const struct look 
         buf_text(out, "found the value in");
     else if (look->outcome == TAMIZ_STEP_TOMBSTONE)
         buf_text(out, "found the deletion in");
+    else if (look->outcome == TAMIZ_STEP_EXPIRED)
+        buf_text(out, "found a value that has expired in");
     else if (look->outcome == TAMIZ_STEP_RANGE_TOMBSTONE)
         buf_text(out, "found a value that was deleted with its range in");
     else if (look->outcome != TAMIZ_STEP_ABSENT_IN_BLOCK)

@@ -2,6 +2,7 @@
 #include "db/get.h"
 
 #include "db/audit.h"
+#include "db/expiry.h"
 #include "db/ledger.h"
 #include "db/read_options.h"
 
@@ -159,6 +160,19 @@ get_sampled(struct op *op, struct tamiz *db, struct view *view, const struct loo
     return st;
 }
 
+/* What was found is no plain put: a tombstone, or a value for a time. */
+static __attribute__((noinline)) tamiz_status settle(struct op *op, struct store *s, uint64_t stamp,
+                                                     struct found *found)
+{
+    uint64_t now_us = 0;
+    const tamiz_status st = expiry_answer(op, s, &now_us, stamp, &found->value);
+    if (st != TAMIZ_OK) {
+        cached_block_unpin(found->pinned);
+        *found = (struct found){0};
+    }
+    return st;
+}
+
 tamiz_status db_get(struct op *op, struct tamiz *db, struct slice key,
                     const tamiz_read_options *options, struct found *found)
 {
@@ -181,11 +195,8 @@ tamiz_status db_get(struct op *op, struct tamiz *db, struct slice key,
             st = get_sampled(op, db, view, &lookup, &how, due, !options->snapshot, &stamp, found);
     }
 
-    if (st == TAMIZ_OK && stamp_kind(stamp) == KIND_DELETE) {
-        cached_block_unpin(found->pinned);
-        *found = (struct found){0};
-        st = TAMIZ_NOT_FOUND;
-    }
+    if (st == TAMIZ_OK && stamp_kind(stamp) != KIND_PUT)
+        st = settle(op, db->store, stamp, found);
     if (st == TAMIZ_OK)
         counter_add(&op->count->gets_found, 1);
     return st;

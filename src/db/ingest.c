@@ -16,11 +16,12 @@
 struct ingestion {
     struct tamiz *db;
     size_t n;
-    struct table_meta *metas; /* n of them; keys owned */
-    struct placed *places;    /* n */
-    struct buf tables;        /* struct table_meta *, as they will be */
-    size_t linked;            /* files that have a name in the store */
-    bool overlapped;          /* out of the work: memtables overlap, nothing was done */
+    struct table_meta *metas;            /* n of them; keys owned */
+    struct placed *places;               /* n */
+    struct buf tables;                   /* struct table_meta *, as they will be */
+    size_t linked;                       /* files that have a name in the store */
+    bool overlapped;                     /* out of the work: memtables overlap, nothing was done */
+    uint64_t bytes_linked, bytes_copied; /* of the files */
 };
 
 /* ---- looking at the files ---- */
@@ -101,15 +102,15 @@ static tamiz_status sync_file(struct op *op, const struct store *s, const char *
     return st != TAMIZ_OK ? st : closed;
 }
 
-static tamiz_status bring_in(struct op *op, struct store *s, const char *from, struct table_meta *m)
+static tamiz_status bring_in(struct op *op, struct store *s, const char *from, struct table_meta *m,
+                             bool *linked)
 {
-    bool linked;
     m->number = store_next_file(s);
     char *to = store_path(op, s, FILE_TABLE, m->number);
     if (!to)
         return TAMIZ_OUT_OF_MEMORY;
-    tamiz_status st = env_link_or_copy(op, s->env, from, to, IO_COMPACTION, &linked);
-    if (st == TAMIZ_OK && linked) {
+    tamiz_status st = env_link_or_copy(op, s->env, from, to, IO_COMPACTION, linked);
+    if (st == TAMIZ_OK && *linked) {
         st = sync_file(op, s, to);
         if (st != TAMIZ_OK) {
             struct op quiet;
@@ -290,8 +291,10 @@ static tamiz_status prepare(struct op *op, struct ingestion *in, const char *con
     for (size_t i = 0; i < in->n; i++)
         TRY(look_at(op, in->db, paths[i], &in->metas[i]));
     for (size_t i = 0; i < in->n; i++) {
-        TRY(bring_in(op, s, paths[i], &in->metas[i]));
+        bool linked = false;
+        TRY(bring_in(op, s, paths[i], &in->metas[i], &linked));
         in->linked = i + 1;
+        *(linked ? &in->bytes_linked : &in->bytes_copied) += in->metas[i].file_size;
     }
     TRY(env_sync_directory(op, s->env, s->directory));
 done:
@@ -320,8 +323,13 @@ static tamiz_status ingest(struct op *op, struct ingestion *in, const char *cons
             break;
     }
     merging_include(in->db);
-    if (st == TAMIZ_OK)
+    if (st == TAMIZ_OK) {
+        counter_add(&op->count->ingests, 1);
+        counter_add(&op->count->ingested_tables, in->n);
+        counter_add(&op->count->ingested_bytes_linked, in->bytes_linked);
+        counter_add(&op->count->ingested_bytes_copied, in->bytes_copied);
         store_event(s, TAMIZ_EVENT_NOTE, "%s: %zu tables ingested", s->directory, in->n);
+    }
 done:
     if (st != TAMIZ_OK)
         take_out(op, s, in);

@@ -13,6 +13,7 @@
  */
 #include <stdlib.h>
 
+#include "db/expiry.h"
 #include "db/get.h"
 #include "db/audit.h"
 #include "db/ledger.h"
@@ -47,6 +48,7 @@ struct multi {
     size_t *value_sizes;
     tamiz_status *statuses;
     const struct view *view;
+    uint64_t now_us; /* when all keys are read; 0: none has needed it yet */
     struct pending keys[CHUNK];
     uint32_t count;
     struct pair pairs[PAIRS];
@@ -80,11 +82,11 @@ static void follow(const struct multi *m, struct pending *p, const struct table 
 static void answer(struct multi *m, const struct pending *p, tamiz_status st, uint64_t stamp,
                    struct slice value)
 {
-    const bool found =
-        st == TAMIZ_OK && stamp_kind(stamp) != KIND_DELETE && stamp_seq(stamp) >= p->cover;
-    if (st == TAMIZ_OK && !found)
+    if (st == TAMIZ_OK && stamp_seq(stamp) < p->cover)
         st = TAMIZ_NOT_FOUND;
-    if (found) {
+    else if (st == TAMIZ_OK && stamp_kind(stamp) != KIND_PUT)
+        st = expiry_answer(m->op, m->db->store, &m->now_us, stamp, &value);
+    if (st == TAMIZ_OK) {
         void *copy = mem_handout(m->op->alloc, value.size);
         if (!copy) {
             st = op_fail_memory(m->op);
@@ -424,6 +426,7 @@ tamiz_status db_multi_get(struct op *op, struct tamiz *db, size_t n, const void 
     m->value_sizes = value_sizes;
     m->statuses = statuses;
     m->view = view;
+    m->now_us = 0;
     for (size_t at = 0; at < n; at += chunk)
         run_chunk(m, keys, key_sizes, order ? order + at : NULL, n - at < chunk ? n - at : chunk,
                   seq);

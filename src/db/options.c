@@ -13,13 +13,24 @@
 #include "env/env.h"
 #include "filter/filter.h"
 
-enum type { BOOLEAN, SIZE, NUMBER, FILTER, FILTER_MEMORY, PREFIX, COMPRESSION, COMPACTION, SYNC };
+enum type {
+    BOOLEAN,
+    SIZE,
+    NUMBER,
+    SECONDS,
+    FILTER,
+    FILTER_MEMORY,
+    PREFIX,
+    COMPRESSION,
+    COMPACTION,
+    SYNC
+};
 
 struct row {
     const char *name;
     enum type type;
     size_t offset;
-    uint64_t least, most; /* of SIZE and NUMBER */
+    uint64_t least, most; /* of SIZE, NUMBER and SECONDS */
     const char *help;
 };
 
@@ -47,7 +58,7 @@ static const struct row rows[] = {
     {"prefix_filter", PREFIX, AT(prefix_filter), 0, 0,
      "none, N (bytes) or sep:0xNN: also a filter over the keys' prefixes"},
     {"compression", COMPRESSION, AT(compression), 0, 0,
-     "none or zstd[:LEVEL]; by level: none,none,zstd:3 (the last one goes on)"},
+     "none, zstd[:LEVEL], zstd-dict[:LEVEL]; by level: none,none,zstd:3 (the last one goes on)"},
     {"compaction", COMPACTION, AT(compaction), 0, 0, "leveled, tiered, lazy or off"},
     {"size_ratio", NUMBER, AT(size_ratio), 2, 64,
      "how many times larger each level is than the one above"},
@@ -61,6 +72,8 @@ static const struct row rows[] = {
      "never exceeded, at least 16; 0: by the process's limit"},
     {"audit", NUMBER, AT(audit), 0, UINT32_MAX,
      "one read in so many also looks where filters said no; 0: none"},
+    {"ttl", SECONDS, AT(ttl), 0, TTL_MAX,
+     "seconds after which what is put is as good as deleted; 0: never"},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -130,9 +143,38 @@ static tamiz_status parse_bounded(const struct row *row, const char *text, uint6
     return TAMIZ_OK;
 }
 
+/* Longer names before those they begin with. */
+static const struct {
+    const char *name;
+    tamiz_compression compression;
+} packers[] = {{"zstd-dict", TAMIZ_COMPRESSION_ZSTD_DICT}, {"zstd", TAMIZ_COMPRESSION_ZSTD}};
+enum { PACKERS = sizeof packers / sizeof *packers };
+
+/* One level's: "none", "zstd", "zstd-dict:9". */
+static bool parse_compression(const char *text, tamiz_compression *compression, int *level)
+{
+    uint64_t strength = 3;
+    *compression = TAMIZ_COMPRESSION_NONE;
+    *level = (int)strength;
+    if (strcmp(text, "none") == 0)
+        return true;
+    for (size_t i = 0; i < PACKERS; i++) {
+        const size_t size = strlen(packers[i].name);
+        if (strncmp(text, packers[i].name, size) != 0 || (text[size] && text[size] != ':'))
+            continue;
+        if (text[size] && !parse_number(text + size + 1, &strength))
+            return false;
+        *compression = packers[i].compression;
+        *level = strength <= ZSTD_MOST ? (int)strength : 0;
+        return *level >= 1;
+    }
+    return false;
+}
+
 static tamiz_status set_compression(const struct row *row, const char *text, tamiz_options *o)
 {
-    static const char want[] = "none or zstd[:1..19], by level as none,none,zstd:3";
+    static const char want[] =
+        "none, zstd[:1..19] or zstd-dict[:1..19], by level as none,none,zstd:3";
     const char *at = text;
     for (int level = 0; level < TAMIZ_LEVELS; level++) {
         char one[16];
@@ -141,18 +183,8 @@ static tamiz_status set_compression(const struct row *row, const char *text, tam
             return refuse(row, text, want);
         memcpy(one, at, size);
         one[size] = 0;
-        uint64_t strength = 3;
-        if (strcmp(one, "none") == 0) {
-            o->compression[level] = TAMIZ_COMPRESSION_NONE;
-        } else if (strncmp(one, "zstd", 4) == 0 && (one[4] == 0 || one[4] == ':')) {
-            if (one[4] &&
-                (!parse_number(one + 5, &strength) || strength < 1 || strength > ZSTD_MOST))
-                return refuse(row, text, want);
-            o->compression[level] = TAMIZ_COMPRESSION_ZSTD;
-        } else {
+        if (!parse_compression(one, &o->compression[level], &o->compression_level[level]))
             return refuse(row, text, want);
-        }
-        o->compression_level[level] = (int)strength;
         if (at[size] == ',')
             at += size + 1; /* else the last one goes on */
     }
@@ -239,6 +271,11 @@ static tamiz_status set_row(const struct row *row, const char *text, tamiz_optio
         if (st == TAMIZ_OK)
             *(uint64_t *)(void *)field = value;
         return st;
+    case SECONDS:
+        st = parse_bounded(row, text, &value);
+        if (st == TAMIZ_OK)
+            *(uint64_t *)(void *)field = value;
+        return st;
     case NUMBER:
         st = parse_bounded(row, text, &value);
         if (st == TAMIZ_OK)
@@ -307,10 +344,7 @@ static tamiz_status check_compression(const tamiz_options *o, int level)
     if ((unsigned)o->compression[level] > TAMIZ_COMPRESSION_ZSTD_DICT)
         return op_refuse(TAMIZ_INVALID_ARGUMENT, "compression of level %d: %d: no such value",
                          level, (int)o->compression[level]);
-    if (o->compression[level] == TAMIZ_COMPRESSION_ZSTD_DICT)
-        return op_refuse(TAMIZ_NOT_SUPPORTED,
-                         "compression of level %d: only none and zstd are built in", level);
-    if (o->compression[level] == TAMIZ_COMPRESSION_ZSTD && (strength < 1 || strength > ZSTD_MOST))
+    if (o->compression[level] != TAMIZ_COMPRESSION_NONE && (strength < 1 || strength > ZSTD_MOST))
         return op_refuse(TAMIZ_INVALID_ARGUMENT, "compression of level %d: zstd:%d: want 1..%d",
                          level, strength, ZSTD_MOST);
     return TAMIZ_OK;
@@ -321,10 +355,10 @@ tamiz_status options_check(const tamiz_options *o)
     for (int i = 0; i < ROWS; i++) {
         const struct row *row = &rows[i];
         const char *field = (const char *)o + row->offset;
-        if (row->type != SIZE && row->type != NUMBER)
+        if (row->type != SIZE && row->type != NUMBER && row->type != SECONDS)
             continue;
-        const uint64_t value = row->type == SIZE ? *(const uint64_t *)(const void *)field
-                                                 : *(const uint32_t *)(const void *)field;
+        const uint64_t value = row->type == NUMBER ? *(const uint32_t *)(const void *)field
+                                                   : *(const uint64_t *)(const void *)field;
         if (value < row->least || value > row->most)
             return op_refuse(TAMIZ_INVALID_ARGUMENT, "%s=%llu: want %llu..%llu", row->name,
                              (unsigned long long)value, (unsigned long long)row->least,
@@ -423,7 +457,9 @@ static void print_compression(struct buf *out, const tamiz_options *o)
         if (o->compression[i] == TAMIZ_COMPRESSION_NONE)
             buf_text(out, "none");
         else
-            buf_printf(out, "zstd:%d", o->compression_level[i]);
+            buf_printf(out, "%s:%d",
+                       o->compression[i] == TAMIZ_COMPRESSION_ZSTD ? "zstd" : "zstd-dict",
+                       o->compression_level[i]);
     }
 }
 
@@ -443,6 +479,9 @@ static void print_value(struct buf *out, const struct row *row, const tamiz_opti
     switch (row->type) {
     case BOOLEAN: buf_text(out, *(const bool *)(const void *)field ? "true" : "false"); break;
     case SIZE: print_size(out, *(const uint64_t *)(const void *)field); break;
+    case SECONDS:
+        buf_printf(out, "%llu", (unsigned long long)*(const uint64_t *)(const void *)field);
+        break;
     case NUMBER: buf_printf(out, "%u", *(const uint32_t *)(const void *)field); break;
     case FILTER: print_filter(out, &o->filter); break;
     case FILTER_MEMORY: buf_text(out, memory_names[o->filter_memory]); break;
@@ -506,7 +545,7 @@ tamiz_status tamiz_options_help(char **text)
             print_size(&out, rows[i].least);
             buf_text(&out, "..");
             print_size(&out, rows[i].most);
-        } else if (rows[i].type == NUMBER) {
+        } else if (rows[i].type == NUMBER || rows[i].type == SECONDS) {
             buf_printf(&out, "; %llu..%llu", (unsigned long long)rows[i].least,
                        (unsigned long long)rows[i].most);
         }
@@ -522,18 +561,24 @@ struct prefix_rule options_prefix_rule(const tamiz_options *o)
     return (struct prefix_rule){o->prefix_filter, o->prefix_filter_value};
 }
 
+static enum codec codec_of(tamiz_compression compression)
+{
+    return compression == TAMIZ_COMPRESSION_NONE   ? CODEC_NONE
+           : compression == TAMIZ_COMPRESSION_ZSTD ? CODEC_ZSTD
+                                                   : CODEC_ZSTD_DICT;
+}
+
 struct table_build_options options_recipe(const tamiz_options *o, uint32_t level,
                                           enum io_purpose purpose)
 {
-    return (struct table_build_options){
-        .block_bytes = (size_t)o->block,
-        .filter = o->filter,
-        .prefix = options_prefix_rule(o),
-        .prefix_filter = o->filter,
-        .codec = o->compression[level] == TAMIZ_COMPRESSION_NONE ? CODEC_NONE : CODEC_ZSTD,
-        .compression_level = o->compression_level[level],
-        .purpose = purpose,
-        .log = o->log};
+    return (struct table_build_options){.block_bytes = (size_t)o->block,
+                                        .filter = o->filter,
+                                        .prefix = options_prefix_rule(o),
+                                        .prefix_filter = o->filter,
+                                        .codec = codec_of(o->compression[level]),
+                                        .compression_level = o->compression_level[level],
+                                        .purpose = purpose,
+                                        .log = o->log};
 }
 
 tamiz_status options_take(const tamiz_options *options, tamiz_options *taken)

@@ -9,6 +9,9 @@
 #include "base/op.h"
 #include "table/table_build.h"
 
+/* Seconds that a value may be given to live: 100 years. */
+#define TTL_MAX UINT64_C(3155760000)
+
 /* Every field within its bounds, and those that depend on each other; the detail says which not. */
 tamiz_status options_check(const tamiz_options *options);
 /* What a caller gave (NULL: nothing; shorter where it is older), completed by the defaults, the

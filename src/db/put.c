@@ -2,7 +2,12 @@
  *
  * Writing as the public calls it: checks, a writer on the stack, and batches.
  */
+#include "db/expiry.h"
+#include "db/options.h"
 #include "db/write.h"
+
+/* Bytes of a batch's writes. */
+#define BATCH_MOST (UINT32_MAX - 65536)
 
 static tamiz_status check_key(size_t size, const void *key)
 {
@@ -37,6 +42,11 @@ static tamiz_status write_options_apply(const tamiz_write_options *options, stru
     if (o.sync && o.no_log)
         return op_refuse(TAMIZ_INVALID_ARGUMENT,
                          "write options: sync with no_log: nothing would be synced");
+    if (o.ttl > TTL_MAX && o.ttl != TAMIZ_TTL_NEVER)
+        return op_refuse(TAMIZ_INVALID_ARGUMENT,
+                         "write options: ttl=%llu: want 0..%llu seconds or TAMIZ_TTL_NEVER",
+                         (unsigned long long)o.ttl, (unsigned long long)TTL_MAX);
+    w->ttl = o.ttl;
     w->sync = o.sync;
     w->no_log = o.no_log;
     w->no_wait = o.no_wait;
@@ -57,6 +67,48 @@ static tamiz_status write_public(struct writer *w)
     return st;
 }
 
+/* ---- values for a time ---- */
+
+/* Seconds that what is put to `db` lives; 0: for good. A keyspace's options are frozen before
+ * anybody has its handle. */
+static uint64_t ttl_of(const struct writer *w, const struct tamiz *db)
+{
+    return w->ttl == TAMIZ_TTL_NEVER ? 0 : w->ttl ? w->ttl : db->options.ttl;
+}
+
+/* The value as it is stored, in `out`, which is cleared first. */
+static tamiz_status expiring_value(struct op *op, struct buf *out, struct store *s, uint64_t ttl,
+                                   struct slice value)
+{
+    if (value.size > EXPIRING_VALUE_MAX)
+        return op_fail(op, TAMIZ_INVALID_ARGUMENT, "value of %zu bytes: want 0..%u with a ttl",
+                       value.size, EXPIRING_VALUE_MAX);
+    buf_clear(out);
+    if (!buf_reserve(out, EXPIRY_SIZE + value.size))
+        return op_fail_memory(op);
+    buf_u64(out, store_now(s) + ttl * 1000000);
+    buf_slice_append(out, value);
+    return TAMIZ_OK;
+}
+
+/* A single put. */
+static tamiz_status write_expiring(struct writer *w, uint64_t ttl)
+{
+    struct counters nowhere = {0};
+    struct op op;
+    op_init(&op, &w->db->store->alloc, &nowhere);
+    struct buf stored = buf_init(&w->db->store->alloc);
+    tamiz_status st = op_publish(&op, expiring_value(&op, &stored, w->db->store, ttl, w->value));
+    w->kind = KIND_EXPIRING;
+    w->value = buf_slice(&stored);
+    if (st == TAMIZ_OK)
+        st = write_public(w);
+    buf_free(&stored);
+    return st;
+}
+
+/* ---- single writes ---- */
+
 static tamiz_status write_one(tamiz *db, enum kind kind, struct slice key, struct slice value,
                               const tamiz_write_options *options)
 {
@@ -74,7 +126,10 @@ static tamiz_status write_one(tamiz *db, enum kind kind, struct slice key, struc
         st = check_value(value.size, value.data);
     if (st == TAMIZ_OK)
         st = write_options_apply(options, &w);
-    return st == TAMIZ_OK ? write_public(&w) : st;
+    if (st != TAMIZ_OK)
+        return st;
+    const uint64_t ttl = kind == KIND_PUT ? ttl_of(&w, db) : 0;
+    return __builtin_expect(ttl != 0, 0) ? write_expiring(&w, ttl) : write_public(&w);
 }
 
 tamiz_status tamiz_put(tamiz *db, const void *key, size_t key_size, const void *value,
@@ -116,13 +171,31 @@ tamiz_status tamiz_delete_range(tamiz *db, const void *from, size_t from_size, c
 
 /* ---- batches ---- */
 
+/* One write of a batch to `db`, with a moment where it is a put for a time. */
+static tamiz_status spell_write(struct op *op, const struct writer *writer, const struct tamiz *db,
+                                const struct batch_write *w, struct buf *stored, struct batch *out)
+{
+    const uint64_t ttl = w->kind == KIND_PUT ? ttl_of(writer, db) : 0;
+    tamiz_status st;
+    if (ttl == 0)
+        return batch_add(op, out, w->kind, db->id, w->key, w->value);
+    TRY(expiring_value(op, stored, db->store, ttl, w->value));
+    TRY(batch_add(op, out, KIND_EXPIRING, db->id, w->key, buf_slice(stored)));
+    if (out->body.size > BATCH_MOST)
+        st = op_fail(op, TAMIZ_INVALID_ARGUMENT, "a batch of more than 2^32 bytes");
+done:
+    return st;
+}
+
 /* The same writes with the ids that they have when they go to `db`: where none is named, and what
- * names the default keyspace means that. */
-static tamiz_status spell_out(struct op *op, const tamiz_batch *batch, const tamiz *db,
+ * names the default keyspace means that. Puts for a time have their moments. */
+static tamiz_status spell_out(struct op *op, const tamiz_batch *batch, const struct writer *writer,
                               struct batch *out)
 {
     struct batch_reader reader;
     struct batch_write w;
+    struct tamiz *const db = writer->db, *last = db;
+    struct buf stored = buf_init(&alloc_libc);
     const uint64_t *turns = (const uint64_t *)(const void *)batch->turns.data;
     const size_t n = batch->turns.size / sizeof *turns;
     size_t turn = 0;
@@ -132,9 +205,10 @@ static tamiz_status spell_out(struct op *op, const tamiz_batch *batch, const tam
     while (st == TAMIZ_OK && batch_next(&reader, &w)) {
         for (; turn < n && turns[turn] == w.seq; turn++)
             named = !named;
-        const uint64_t id = w.keyspace || named ? w.keyspace : db->id;
-        st = batch_add(op, out, w.kind, id, w.key, w.value);
+        last = writer_tree(writer, w.keyspace || named ? w.keyspace : db->id, last);
+        st = spell_write(op, writer, last, &w, &stored, out);
     }
+    buf_free(&stored);
     return st;
 }
 
@@ -161,7 +235,16 @@ static bool list_trees(const tamiz_batch *batch, tamiz *db, struct buf *room, st
     return !room->failed;
 }
 
-/* A batch of writes for more than the default keyspace. */
+/* May any of its puts be for a time? */
+static bool has_ttl(const struct writer *w)
+{
+    bool any = false;
+    for (size_t i = 0; i < w->tree_count; i++)
+        any |= ttl_of(w, w->trees[i]) != 0;
+    return any;
+}
+
+/* A batch of writes for more than the default keyspace, or for a time. */
 static tamiz_status write_spelled(struct writer *w, const tamiz_batch *batch)
 {
     struct counters nowhere = {0};
@@ -173,8 +256,8 @@ static tamiz_status write_spelled(struct writer *w, const tamiz_batch *batch)
     batch_init(&spelled, &alloc_libc);
     if (!list_trees(batch, w->db, &trees, w))
         st = op_publish(&op, op_fail_memory(&op));
-    if (st == TAMIZ_OK && batch->unnamed && w->db->id) {
-        st = op_publish(&op, spell_out(&op, batch, w->db, &spelled));
+    if (st == TAMIZ_OK && ((batch->unnamed && w->db->id) || has_ttl(w))) {
+        st = op_publish(&op, spell_out(&op, batch, w, &spelled));
         w->batch = &spelled;
     }
     if (st == TAMIZ_OK)
@@ -198,7 +281,8 @@ tamiz_status tamiz_write(tamiz *db, tamiz_batch *batch, const tamiz_write_option
     st = write_options_apply(options, &w);
     if (st != TAMIZ_OK)
         return st;
-    return db->id == 0 && batch->trees.size == 0 ? write_public(&w) : write_spelled(&w, batch);
+    const bool plain = db->id == 0 && batch->trees.size == 0 && !has_ttl(&w);
+    return plain ? write_public(&w) : write_spelled(&w, batch);
 }
 
 tamiz_status tamiz_sync(tamiz *db)
@@ -260,7 +344,7 @@ static tamiz_status batch_put_kind(tamiz_batch *batch, tamiz *keyspace, enum kin
         st = store_check(keyspace);
     if (st == TAMIZ_OK && keyspace && batch->store && batch->store != keyspace->store)
         st = op_refuse(TAMIZ_INVALID_ARGUMENT, "the batch has writes for another store");
-    if (st == TAMIZ_OK && batch->writes.body.size + key.size + value.size > UINT32_MAX - 65536)
+    if (st == TAMIZ_OK && batch->writes.body.size + key.size + value.size > BATCH_MOST)
         st = op_refuse(TAMIZ_INVALID_ARGUMENT, "a batch of more than 2^32 bytes");
     if (st != TAMIZ_OK)
         return st;

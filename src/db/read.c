@@ -13,6 +13,11 @@ struct reading {
     tamiz_read_options room;
 };
 
+static bool key_is_good(const void *key, size_t size)
+{
+    return (key || !size) && size <= KEY_SIZE_MAX;
+}
+
 static tamiz_status check_key(const void *key, size_t size)
 {
     if (__builtin_expect(!key && size, 0))
@@ -113,30 +118,90 @@ tamiz_status tamiz_exists(tamiz *db, const void *key, size_t key_size,
     return tamiz_get_into(db, key, key_size, NULL, 0, NULL, options);
 }
 
+/* What a multi_get is about: the caller's arrays, or those of the keys that can be asked for. */
+struct many {
+    size_t n;
+    const void **keys;
+    size_t *key_sizes;
+    void **values;
+    size_t *value_sizes;
+    tamiz_status *statuses;
+};
+
+static void many_free(const struct alloc *alloc, struct many *m, size_t n)
+{
+    mem_free(alloc, m->keys, n * sizeof *m->keys);
+    mem_free(alloc, m->key_sizes, n * sizeof *m->key_sizes);
+    mem_free(alloc, m->values, n * sizeof *m->values);
+    mem_free(alloc, m->value_sizes, n * sizeof *m->value_sizes);
+    mem_free(alloc, m->statuses, n * sizeof *m->statuses);
+}
+
+static bool many_new(const struct alloc *alloc, struct many *m, size_t n)
+{
+    m->keys = mem_new_array(alloc, n, sizeof *m->keys);
+    m->key_sizes = mem_new_array(alloc, n, sizeof *m->key_sizes);
+    m->values = mem_new_array(alloc, n, sizeof *m->values);
+    m->value_sizes = mem_new_array(alloc, n, sizeof *m->value_sizes);
+    m->statuses = mem_new_array(alloc, n, sizeof *m->statuses);
+    return m->keys && m->key_sizes && m->values && m->value_sizes && m->statuses;
+}
+
+/* Some keys can't be keys: the others by themselves, and their answers back to their places. */
+static tamiz_status get_the_good(struct op *op, struct tamiz *db, size_t n,
+                                 const void *const keys[], const size_t key_sizes[], void *values[],
+                                 size_t value_sizes[], tamiz_status statuses[],
+                                 const tamiz_read_options *options)
+{
+    struct many m = {0};
+    size_t at = 0;
+    tamiz_status st;
+    TRY(many_new(op->alloc, &m, n) ? TAMIZ_OK : op_fail_memory(op));
+    for (size_t i = 0; i < n; i++) {
+        m.keys[m.n] = keys[i];
+        m.key_sizes[m.n] = key_sizes[i];
+        m.n += key_is_good(keys[i], key_sizes[i]);
+    }
+    st = m.n ? db_multi_get(op, db, m.n, m.keys, m.key_sizes, m.values, m.value_sizes, m.statuses,
+                            options)
+             : TAMIZ_OK;
+    for (size_t i = 0; i < n; i++) {
+        if (!key_is_good(keys[i], key_sizes[i]))
+            continue;
+        values[i] = m.values[at];
+        value_sizes[i] = m.value_sizes[at];
+        statuses[i] = m.statuses[at++];
+    }
+done:
+    many_free(op->alloc, &m, n);
+    return st;
+}
+
 tamiz_status tamiz_multi_get(tamiz *db, size_t n, const void *const keys[],
                              const size_t key_sizes[], void *values[], size_t value_sizes[],
                              tamiz_status statuses[], const tamiz_read_options *options)
 {
     if (n && (!keys || !key_sizes || !values || !value_sizes || !statuses))
         return op_refuse(TAMIZ_INVALID_ARGUMENT, "multi_get: an array is NULL");
-    for (size_t i = 0; i < n; i++) {
+    size_t bad = n;
+    for (size_t i = n; i-- > 0;) {
         values[i] = NULL;
         value_sizes[i] = 0;
         statuses[i] = TAMIZ_INVALID_ARGUMENT;
-    }
-    for (size_t i = 0; i < n; i++) {
-        const tamiz_status st = check_key(keys[i], key_sizes[i]);
-        if (st != TAMIZ_OK)
-            return st;
+        if (!key_is_good(keys[i], key_sizes[i]))
+            bad = i;
     }
     struct reading r;
     struct found none = {0};
-    const tamiz_status begun = reading_begin(&r, db, options);
-    if (begun != TAMIZ_OK || n == 0)
-        return begun == TAMIZ_OK ? reading_end(&r, &none, TAMIZ_OK) : begun;
-    return reading_end(
-        &r, &none,
-        db_multi_get(&r.op, db, n, keys, key_sizes, values, value_sizes, statuses, r.options));
+    tamiz_status st = reading_begin(&r, db, options);
+    if (st != TAMIZ_OK)
+        return st;
+    if (bad < n)
+        st = get_the_good(&r.op, db, n, keys, key_sizes, values, value_sizes, statuses, r.options);
+    else if (n)
+        st = db_multi_get(&r.op, db, n, keys, key_sizes, values, value_sizes, statuses, r.options);
+    st = reading_end(&r, &none, st);
+    return st == TAMIZ_OK && bad < n ? check_key(keys[bad], key_sizes[bad]) : st;
 }
 
 /* From memory: memtables and filters of loaded tables. */

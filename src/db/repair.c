@@ -28,6 +28,7 @@
 #include "db/install.h"
 #include "db/life.h"
 #include "db/options.h"
+#include "db/report.h"
 #include "log/batch.h"
 #include "mem/memtable.h"
 #include "table/merge.h"
@@ -649,15 +650,13 @@ done:
     return st;
 }
 
-tamiz_status tamiz_repair(const char *path, const tamiz_options *options, tamiz_report *report)
+tamiz_status tamiz_repair(const char *path, const tamiz_options *options, tamiz_report *given)
 {
     tamiz_options taken;
-    tamiz_report own = TAMIZ_REPORT_INIT;
-    if (report && report->struct_size < sizeof *report)
-        return op_refuse(TAMIZ_INVALID_ARGUMENT, "report: not from TAMIZ_REPORT_INIT");
-    report = report ? report : &own;
-    report->files = report->blocks = report->keys = report->damaged = report->lost_bytes = 0;
-    tamiz_status st = store_options(path, options, &taken);
+    tamiz_report room, *report;
+    tamiz_status st = report_open(given, &room, &report);
+    if (st == TAMIZ_OK)
+        st = store_options(path, options, &taken);
     if (st != TAMIZ_OK)
         return st;
     taken.read_only = false;
@@ -668,6 +667,7 @@ tamiz_status tamiz_repair(const char *path, const tamiz_options *options, tamiz_
         return st;
     if (st == TAMIZ_OK)
         st = repair(&l->op, s, report);
+    report_close(given, report);
     st = op_publish(&l->op, st);
     store_free(&l->op, s);
     mem_free(&alloc_libc, l, sizeof *l);

@@ -8,6 +8,7 @@
 #include "compact/compact.h"
 #include "compact/monkey.h"
 #include "db/background.h"
+#include "db/expiry.h"
 #include "db/install.h"
 #include "db/logs.h"
 #include "db/options.h"
@@ -122,6 +123,7 @@ static tamiz_status write_memtable(struct op *op, const struct sealed *sealed, s
     const struct compact_input in = {.source = source,
                                      .ranges = (const struct range_delete *)(void *)ranges.data,
                                      .range_count = ranges.size / sizeof(struct range_delete),
+                                     .now_us = store_now(s),
                                      .snapshots = (const uint64_t *)(const void *)snapshots.data,
                                      .snapshot_count = snapshots.size / sizeof(uint64_t)};
     struct compact_output out = output_of(sealed->db, 0, background_next_run(s), IO_DATA);
@@ -368,6 +370,7 @@ tamiz_status db_merge(struct op *op, struct tamiz *db, struct version *base, str
                                      .snapshot_count = snapshots.size / sizeof(uint64_t),
                                      .ranges = (const struct range_delete *)(void *)ranges.data,
                                      .range_count = ranges.size / sizeof(struct range_delete),
+                                     .now_us = store_now(s),
                                      .bottom = j->bottom,
                                      .cancelled = cancelled,
                                      .cancel_ctx = db};

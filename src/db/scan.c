@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "db/expiry.h"
 #include "db/read_options.h"
 #include "table/merge.h"
 
@@ -73,6 +74,18 @@ static void pass(struct tamiz_iter *it, const struct cover *c, bool backwards)
 
 /* ---- settling ---- */
 
+/* Is the merge's version, no plain put, a value whose time has not come? *value is the user's then.
+ * Fails the iterator where it is damaged. */
+static __attribute__((noinline)) bool is_in_time(struct tamiz_iter *it, struct slice *value)
+{
+    if (stamp_kind(it->merge->stamp) != KIND_EXPIRING)
+        return false;
+    const tamiz_status st = expiry_judge(&it->op, it->store, &it->now_us, value);
+    if (st < 0)
+        fail(it, st);
+    return st == TAMIZ_OK;
+}
+
 /* From the merge's position on, to the first visible entry whose key is not saved_key (where
  * `skip`). */
 static void settle_forwards(struct tamiz_iter *it, bool skip)
@@ -100,10 +113,13 @@ static void settle_forwards(struct tamiz_iter *it, bool skip)
         /* The newest visible version decides over all older ones of its key. */
         if (!save(it, &it->saved_key, m->key))
             return;
-        if (stamp_kind(m->stamp) == KIND_PUT) {
-            land(it, buf_slice(&it->saved_key), m->value, false);
+        struct slice value = m->value;
+        if (stamp_kind(m->stamp) == KIND_PUT || is_in_time(it, &value)) {
+            land(it, buf_slice(&it->saved_key), value, false);
             return;
         }
+        if (it->status < 0)
+            return;
         skip = true;
         iter_next(m);
     }
@@ -138,8 +154,9 @@ static void settle_backwards(struct tamiz_iter *it)
         if (!have && !save(it, &it->saved_key, m->key))
             return;
         have = true;
-        live = stamp_kind(m->stamp) == KIND_PUT;
-        if (live && !save(it, &it->saved_value, m->value))
+        struct slice value = m->value;
+        live = stamp_kind(m->stamp) == KIND_PUT || is_in_time(it, &value);
+        if (it->status < 0 || (live && !save(it, &it->saved_value, value)))
             return;
         iter_prev(m);
     }
@@ -479,6 +496,7 @@ static struct tamiz_iter *iter_again(struct tamiz *db, const tamiz_read_options 
     }
     begin(it);
     it->backwards = false;
+    it->now_us = 0;
     it->stamp_max = stamp_of(read_options_seq(options, seq), 0) | 15;
     return it;
 }

@@ -134,6 +134,14 @@ static void fill_counters(tamiz_stats *out, const struct counters *c)
         out->range_deleted += counter_get(&c->level[i].steps[TAMIZ_STEP_RANGE_TOMBSTONE]);
     out->filter_audits = counter_get(&c->filter_audits);
     out->filter_denials = counter_get(&c->filter_denials);
+    out->checkpoints = counter_get(&c->checkpoints);
+    out->backups = counter_get(&c->backups);
+    out->copied_bytes_linked = counter_get(&c->copied_bytes_linked);
+    out->copied_bytes = counter_get(&c->copied_bytes);
+    out->ingests = counter_get(&c->ingests);
+    out->ingested_tables = counter_get(&c->ingested_tables);
+    out->ingested_bytes_linked = counter_get(&c->ingested_bytes_linked);
+    out->ingested_bytes_copied = counter_get(&c->ingested_bytes_copied);
     tamiz_io_stats *const io[IO_PURPOSES] = {
         [IO_DATA] = &out->data, [IO_INDEX] = &out->index, [IO_FILTER] = &out->filter,
         [IO_META] = &out->meta, [IO_LOG] = &out->log,     [IO_COMPACTION] = &out->compaction};
@@ -252,6 +260,14 @@ static const struct field store_fields[] = {
     WHOLE(prefix_negatives),
     WHOLE(prefix_false_positives),
     WHOLE(prefix_unavailable),
+    WHOLE(checkpoints),
+    WHOLE(backups),
+    WHOLE(copied_bytes_linked),
+    WHOLE(copied_bytes),
+    WHOLE(ingests),
+    WHOLE(ingested_tables),
+    WHOLE(ingested_bytes_linked),
+    WHOLE(ingested_bytes_copied),
     WHOLE(background_us),
     WHOLE(filter_build_us),
 };

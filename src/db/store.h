@@ -70,7 +70,8 @@ struct store {
     struct alloc alloc;
     const tamiz_env *env;
     char *directory;
-    void *lock; /* NULL: read-only */
+    void *lock;      /* NULL: read-only */
+    bool lock_made; /* its file was not there before */
     const _Atomic unsigned char *fork_guard;
     struct epoch epoch;
     struct cache *cache;
@@ -83,6 +84,7 @@ struct store {
     _Atomic bool closing;
     _Atomic bool unsettled;        /* the manifest's: nothing may be deleted */
     _Atomic uint64_t last_sync_ns; /* monotonic */
+    _Atomic uint64_t now_us;       /* the latest wall clock that store_now saw */
     uint64_t opened_ns;            /* monotonic; frozen */
 
     /* install_mutex */

@@ -143,8 +143,7 @@ done:
     return st;
 }
 
-/* The keyspace of a write of a batch: mostly that of the write before. */
-static struct tamiz *tree_of(const struct writer *w, uint64_t id, struct tamiz *last)
+struct tamiz *writer_tree(const struct writer *w, uint64_t id, struct tamiz *last)
 {
     if (last->id == id)
         return last;
@@ -168,7 +167,7 @@ static tamiz_status insert_writer(struct op *op, const struct writer *w, uint64_
     batch_walk(w->batch, first_seq, &reader);
     tamiz_status st = TAMIZ_OK;
     while (st == TAMIZ_OK && batch_next(&reader, &write)) {
-        db = tree_of(w, write.keyspace, db);
+        db = writer_tree(w, write.keyspace, db);
         st = memtable_add(op, db->active->memtable, write.key, hash_key(write.key),
                           stamp_of(write.seq, write.kind), write.value);
     }

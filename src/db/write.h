@@ -24,9 +24,10 @@ struct writer {
     struct slice key, value;
     const struct batch *batch;
     bool sync, no_log, no_wait;
-    bool seal;   /* end the memtables, if they have anything: for a flush */
-    bool sealed; /* out: that was done */
-    bool paced;  /* it has paused already */
+    uint64_t ttl; /* seconds, of its puts, as the caller's options say it */
+    bool seal;    /* end the memtables, if they have anything: for a flush */
+    bool sealed;  /* out: that was done */
+    bool paced;   /* it has paused already */
     /* Done by the writer alone, in its place among the others: nothing is written meanwhile. NULL:
      * none. No lock held. */
     tamiz_status (*work)(struct op *op, struct writer *w);
@@ -41,6 +42,9 @@ struct writer {
 };
 
 tamiz_status db_write(struct op *op, struct writer *w);
+
+/* The keyspace of a write of the writer's batch: mostly that of the write before, `last`. */
+struct tamiz *writer_tree(const struct writer *w, uint64_t id, struct tamiz *last);
 
 /* Whether the options want the log on the disk now. With threads, intervals are the syncer's. */
 bool write_sync_is_due(const struct store *s);

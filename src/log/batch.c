@@ -7,6 +7,8 @@
 
 #include <inttypes.h>
 
+#include "base/expiry.h"
+
 void batch_init(struct batch *b, const struct alloc *alloc)
 {
     *b = (struct batch){buf_init(alloc), 0};
@@ -61,6 +63,8 @@ static bool take_write(struct reader *in, struct batch_write *w)
         return false;
     if (kind == KIND_RANGE_DELETE)
         return w->value.size <= KEY_SIZE_MAX && slice_compare(w->key, w->value) < 0;
+    if (kind == KIND_EXPIRING && w->value.size < EXPIRY_SIZE)
+        return false;
     return w->value.size <= VALUE_SIZE_MAX;
 }
 

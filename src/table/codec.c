@@ -16,11 +16,31 @@ void codec_pool_free(struct codec_pool *pool)
     mutex_free(&pool->mutex);
 }
 
-tamiz_status codec_unpack(struct op *op, struct codec_pool *pool, enum codec codec,
-                          struct slice packed, uint8_t *out, uint64_t size, const char *path,
-                          uint64_t offset)
+tamiz_status codec_reader_open(struct op *op, struct slice dictionary, const char *path,
+                               uint64_t offset, struct codec_reader **reader)
 {
-    (void)pool, (void)packed, (void)out, (void)size;
+    *reader = NULL;
+    return op_fail(op, TAMIZ_NOT_SUPPORTED,
+                   "%s: dictionary at offset %llu, %zu bytes: this build has no zstd", path,
+                   (unsigned long long)offset, dictionary.size);
+}
+
+size_t codec_reader_memory(const struct codec_reader *reader)
+{
+    (void)reader;
+    return 0;
+}
+
+void codec_reader_free(struct codec_reader *reader)
+{
+    (void)reader;
+}
+
+tamiz_status codec_unpack(struct op *op, struct codec_pool *pool, enum codec codec,
+                          const struct codec_reader *reader, struct slice packed, uint8_t *out,
+                          uint64_t size, const char *path, uint64_t offset)
+{
+    (void)pool, (void)reader, (void)packed, (void)out, (void)size;
     return op_fail(op, TAMIZ_NOT_SUPPORTED,
                    "%s: block at offset %llu: packed with codec %d: this build has none", path,
                    (unsigned long long)offset, codec);
@@ -34,13 +54,27 @@ tamiz_status codec_pack(struct op *op, struct codec_packer *packer, struct slice
     return TAMIZ_OK;
 }
 
+tamiz_status codec_packer_use(struct op *op, struct codec_packer *packer, struct slice dictionary)
+{
+    (void)op, (void)packer, (void)dictionary;
+    return TAMIZ_OK;
+}
+
 void codec_packer_free(struct codec_packer *packer)
 {
     (void)packer;
 }
 
+tamiz_status codec_train(struct op *op, struct slice samples, const size_t *sizes, size_t count,
+                         struct buf *dictionary)
+{
+    (void)op, (void)samples, (void)sizes, (void)count, (void)dictionary;
+    return TAMIZ_OK;
+}
+
 #else
 
+#include <zdict.h>
 #include <zstd.h>
 
 typedef unsigned long long ull; /* for printing */
@@ -97,27 +131,126 @@ static tamiz_status check_size(struct op *op, struct slice packed, uint64_t size
     return TAMIZ_OK;
 }
 
-tamiz_status codec_unpack(struct op *op, struct codec_pool *pool, enum codec codec,
-                          struct slice packed, uint8_t *out, uint64_t size, const char *path,
-                          uint64_t offset)
+/* ---- dictionaries ---- */
+
+/* Only a name for zstd's own. */
+static const ZSTD_DDict *digested(const struct codec_reader *reader)
 {
-    if (codec != CODEC_ZSTD)
-        return op_fail(op, TAMIZ_NOT_SUPPORTED,
-                       "%s: block at offset %llu: expected codec zstd, found %d: not built in",
-                       path, (ull)offset, codec);
+    return (const ZSTD_DDict *)(const void *)reader;
+}
+
+tamiz_status codec_reader_open(struct op *op, struct slice dictionary, const char *path,
+                               uint64_t offset, struct codec_reader **reader)
+{
+    /* What begins with zstd's magic number must be whole; anything else it would take for raw
+       content, which is never written. */
+    *reader = NULL;
+    if (ZSTD_getDictID_fromDict(dictionary.data, dictionary.size) != 0)
+        *reader = (struct codec_reader *)(void *)ZSTD_createDDict(dictionary.data, dictionary.size);
+    if (*reader)
+        return TAMIZ_OK;
+    return op_fail(op, TAMIZ_CORRUPTION,
+                   "%s: dictionary at offset %llu: expected one of zstd, found %zu bytes that are "
+                   "none",
+                   path, (ull)offset, dictionary.size);
+}
+
+size_t codec_reader_memory(const struct codec_reader *reader)
+{
+    return ZSTD_sizeof_DDict(digested(reader));
+}
+
+void codec_reader_free(struct codec_reader *reader)
+{
+    (void)ZSTD_freeDDict((ZSTD_DDict *)(void *)reader);
+}
+
+/* Below these nothing is learnt that is worth its room. */
+enum { TRAIN_BLOCKS_LEAST = 8, TRAIN_BYTES_LEAST = 16 << 10, TRAIN_DICTIONARY_LEAST = 512 };
+
+/* A 32nd of what it is made from, for its own bytes have to be saved first. */
+static size_t dictionary_room(size_t samples)
+{
+    const size_t room = samples / 32;
+    return room < TRAIN_DICTIONARY_LEAST  ? TRAIN_DICTIONARY_LEAST
+           : room > CODEC_DICTIONARY_MOST ? CODEC_DICTIONARY_MOST
+                                          : room;
+}
+
+tamiz_status codec_train(struct op *op, struct slice samples, const size_t *sizes, size_t count,
+                         struct buf *dictionary)
+{
+    if (count < TRAIN_BLOCKS_LEAST || samples.size < TRAIN_BYTES_LEAST || count > UINT32_MAX)
+        return TAMIZ_OK;
+    const size_t room = dictionary_room(samples.size);
+    if (!buf_reserve(dictionary, room))
+        return op_fail_memory(op);
+    const size_t got = ZDICT_trainFromBuffer(dictionary->data + dictionary->size, room,
+                                             samples.data, sizes, (unsigned)count);
+    if (!ZDICT_isError(got))
+        dictionary->size += got;
+    return TAMIZ_OK;
+}
+
+/* ---- unpacking ---- */
+
+tamiz_status codec_unpack(struct op *op, struct codec_pool *pool, enum codec codec,
+                          const struct codec_reader *reader, struct slice packed, uint8_t *out,
+                          uint64_t size, const char *path, uint64_t offset)
+{
+    if (codec == CODEC_ZSTD_DICT && !reader)
+        return op_fail(op, TAMIZ_CORRUPTION,
+                       "%s: block at offset %llu: packed with a dictionary: expected the table to "
+                       "have one, found none",
+                       path, (ull)offset);
     const tamiz_status st = check_size(op, packed, size, path, offset);
     if (st)
         return st;
     ZSTD_DCtx *context = context_take(pool);
     if (!context)
         return op_fail_memory(op);
-    const size_t got = ZSTD_decompressDCtx(context, out, (size_t)size, packed.data, packed.size);
+    const ZSTD_DDict *dictionary = codec == CODEC_ZSTD_DICT ? digested(reader) : NULL;
+    const size_t got = ZSTD_decompress_usingDDict(context, out, (size_t)size, packed.data,
+                                                  packed.size, dictionary);
     context_give(pool, context);
     if (ZSTD_isError(got) || got != size)
         return op_fail(
             op, TAMIZ_CORRUPTION, "%s: packed block at offset %llu: expected %llu bytes, found %s",
             path, (ull)offset, (ull)size, ZSTD_isError(got) ? ZSTD_getErrorName(got) : "fewer");
     return TAMIZ_OK;
+}
+
+/* ---- packing ---- */
+
+/* The level, and which dictionary it is said by no frame: the table has but one. */
+static void *context_make(int level)
+{
+    ZSTD_CCtx *context = ZSTD_createCCtx();
+    if (!context)
+        return NULL;
+    (void)ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level);
+    (void)ZSTD_CCtx_setParameter(context, ZSTD_c_dictIDFlag, 0);
+    return context;
+}
+
+tamiz_status codec_packer_use(struct op *op, struct codec_packer *packer, struct slice dictionary)
+{
+    if (!packer->context)
+        packer->context = context_make(packer->level);
+    if (!packer->context)
+        return op_fail_memory(op);
+    (void)ZSTD_CCtx_refCDict(packer->context, NULL);
+    (void)ZSTD_freeCDict(packer->dictionary);
+    packer->dictionary = NULL;
+    if (dictionary.size == 0)
+        return TAMIZ_OK;
+    packer->dictionary = ZSTD_createCDict(dictionary.data, dictionary.size, packer->level);
+    if (!packer->dictionary)
+        return op_fail_memory(op);
+    const size_t took = ZSTD_CCtx_refCDict(packer->context, packer->dictionary);
+    return ZSTD_isError(took)
+               ? op_fail(op, TAMIZ_OUT_OF_MEMORY, "zstd: %s", ZSTD_getErrorName(took))
+               : TAMIZ_OK;
 }
 
 tamiz_status codec_pack(struct op *op, struct codec_packer *packer, struct slice raw,
@@ -127,12 +260,12 @@ tamiz_status codec_pack(struct op *op, struct codec_packer *packer, struct slice
     if (raw.size > BLOCK_RAW_MAX_COMPRESSED)
         return TAMIZ_OK;
     if (!packer->context)
-        packer->context = ZSTD_createCCtx();
+        packer->context = context_make(packer->level);
     const size_t bound = ZSTD_compressBound(raw.size);
     if (!packer->context || !buf_reserve(out, bound))
         return op_fail_memory(op);
-    const size_t got = ZSTD_compressCCtx(packer->context, out->data + out->size, bound, raw.data,
-                                         raw.size, packer->level);
+    const size_t got =
+        ZSTD_compress2(packer->context, out->data + out->size, bound, raw.data, raw.size);
     if (ZSTD_isError(got))
         return op_fail(op, TAMIZ_OUT_OF_MEMORY, "zstd: %s", ZSTD_getErrorName(got));
     *packed = got <= raw.size - raw.size / 8 && got < raw.size;
@@ -143,8 +276,9 @@ tamiz_status codec_pack(struct op *op, struct codec_packer *packer, struct slice
 
 void codec_packer_free(struct codec_packer *packer)
 {
-    ZSTD_freeCCtx(packer->context);
-    packer->context = NULL;
+    (void)ZSTD_freeCCtx(packer->context);
+    (void)ZSTD_freeCDict(packer->dictionary);
+    packer->context = packer->dictionary = NULL;
 }
 
 #endif

@@ -48,6 +48,7 @@ enum {
     BLOCK_RAW_MAX_COMPRESSED =
         16 << 20, /* a block that unpacks to more is stored as it is, and refused packed: the bound
                      on what a crafted file can make a reader allocate */
+    TABLE_DICTIONARY_MOST = 1 << 20, /* a reader refuses a larger dictionary */
 };
 
 enum codec { CODEC_NONE = 0, CODEC_ZSTD = 1, CODEC_ZSTD_DICT = 2 };
@@ -59,8 +60,7 @@ struct extent {
 };
 
 struct table_footer {
-    struct extent dictionary; /* size 0: none. Not written yet; a table that has one needs a newer
-                                 reader only where a block was packed with it */
+    struct extent dictionary; /* size 0: none */
     struct extent ranges;     /* size 0: none */
     struct extent filter;     /* size 0: none */
     struct extent index;

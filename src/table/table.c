@@ -301,7 +301,7 @@ static tamiz_status unpack(struct op *op, struct table *t, struct table_loaded *
                     "%s: block at offset %llu, codec %d: expected %llu bytes, found %llu", t->path,
                     (ull)load->extent.offset, codec, (ull)raw, (ull)load->extent.size));
     if (load->packed)
-        TRY(codec_unpack(op, cache_codec(t->world->cache), codec, *payload,
+        TRY(codec_unpack(op, cache_codec(t->world->cache), codec, l->dictionary, *payload,
                          cached_block_payload(load->target), raw, t->path, load->extent.offset));
     *payload = slice_of(cached_block_payload(load->target), (size_t)raw);
 done:
@@ -592,6 +592,6 @@ size_t table_memory(const struct table *t)
 {
     const struct table_loaded *l = table_loaded_of(t);
     return l ? index_memory(l->index) + l->filter_memory_size +
-                   index_count(l->index) * sizeof *l->places
+                   index_count(l->index) * sizeof *l->places + codec_reader_memory(l->dictionary)
              : 0;
 }

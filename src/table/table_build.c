@@ -6,9 +6,7 @@
 
 #include "base/hash.h"
 #include "filter/filter.h"
-#include "table/block.h"
-#include "table/codec.h"
-#include "table/index.h"
+#include "table/block_writer.h"
 
 typedef unsigned long long ull; /* for printing */
 
@@ -23,9 +21,7 @@ struct table_builder {
     uint64_t written; /* bytes of the file so far; `out` comes behind them */
     struct buf out;
     struct block_builder block;
-    struct buf raw; /* the block being packed */
-    struct codec_packer packer;
-    struct index_builder index;
+    struct block_writer data;
     struct buf fence;
     struct buf hashes;        /* u64 each, of distinct user keys */
     struct buf prefix_hashes; /* of distinct prefixes */
@@ -69,47 +65,11 @@ static void put_part(struct table_builder *b, struct slice payload, struct exten
 
 /* ---- data blocks ---- */
 
-/* The open block's payload behind `out`, packed where that pays: *stored and *codec say how. */
-static tamiz_status put_payload(struct op *op, struct table_builder *b, size_t *raw, size_t *stored,
-                                enum codec *codec)
-{
-    const size_t before = b->out.size;
-    bool packed = false;
-    tamiz_status st;
-    *codec = CODEC_NONE;
-    if (b->options.codec == CODEC_NONE) {
-        TRY(block_builder_finish(op, &b->block, &b->out));
-        *raw = *stored = b->out.size - before;
-        return TAMIZ_OK;
-    }
-    buf_clear(&b->raw);
-    TRY(block_builder_finish(op, &b->block, &b->raw));
-    TRY(codec_pack(op, &b->packer, buf_slice(&b->raw), &b->out, &packed));
-    if (packed)
-        *codec = CODEC_ZSTD;
-    else
-        buf_slice_append(&b->out, buf_slice(&b->raw));
-    *raw = b->raw.size;
-    *stored = b->out.size - before;
-done:
-    return st;
-}
-
 /* Ends the open block under `fence`. */
 static tamiz_status cut(struct op *op, struct table_builder *b, struct slice fence)
 {
-    const uint64_t offset = place(b);
-    size_t raw = 0, stored = 0;
-    enum codec codec;
     tamiz_status st;
-    TRY(put_payload(op, b, &raw, &stored, &codec));
-    block_seal(&b->out, stored, codec, b->footer.file_id, offset);
-    index_builder_add(&b->index, fence, stored, raw);
-    block_builder_clear(&b->block);
-    b->said.data_blocks++;
-    b->said.data_bytes += stored + BLOCK_TRAILER_SIZE;
-    if (raw > b->said.block_raw_max)
-        b->said.block_raw_max = raw;
+    TRY(block_writer_put(op, &b->data, &b->block, fence, &b->out, b->written));
     if (b->out.size >= WRITE_PIECE || b->out.failed)
         TRY(write_out(op, b));
 done:
@@ -261,8 +221,8 @@ done:
 
 uint64_t table_builder_size(const struct table_builder *b)
 {
-    return place(b) + b->ranges.size + (b->block.count ? block_builder_size(&b->block) : 0) +
-           b->index.fences.size;
+    return place(b) + b->ranges.size + block_writer_waiting(&b->data) +
+           (b->block.count ? block_builder_size(&b->block) : 0) + b->data.index.fences.size;
 }
 
 uint64_t table_builder_entries(const struct table_builder *b)
@@ -399,6 +359,23 @@ done:
 
 /* ---- the end ---- */
 
+/* The last block, and the dictionary behind it. */
+static tamiz_status put_data_end(struct op *op, struct table_builder *b)
+{
+    struct block_writer *w = &b->data;
+    tamiz_status st;
+    if (b->said.entries)
+        TRY(cut(op, b, buf_slice(&b->last)));
+    TRY(block_writer_end(op, w, &b->out, b->written));
+    b->said.data_blocks = w->count;
+    b->said.data_bytes = w->stored_bytes;
+    b->said.block_raw_max = w->raw_most;
+    if (w->dictionary.size)
+        put_part(b, buf_slice(&w->dictionary), &b->footer.dictionary);
+done:
+    return st;
+}
+
 static tamiz_status put_ranges(struct op *op, struct table_builder *b)
 {
     struct buf payload = buf_init(b->alloc);
@@ -434,7 +411,7 @@ static struct slice largest_of(const struct table_builder *b)
 static tamiz_status put_index(struct op *op, struct table_builder *b)
 {
     struct buf payload = buf_init(b->alloc);
-    const tamiz_status st = index_builder_finish(op, &b->index, &payload);
+    const tamiz_status st = index_builder_finish(op, &b->data.index, &payload);
     if (st == TAMIZ_OK)
         put_part(b, buf_slice(&payload), &b->footer.index);
     buf_free(&payload);
@@ -470,8 +447,7 @@ static tamiz_status put_rest(struct op *op, struct table_builder *b)
     if (b->said.entries == 0 && b->range_count == 0)
         TRY(op_fail(op, TAMIZ_INVALID_ARGUMENT, "%s: expected at least one entry, found none",
                     b->path));
-    if (b->said.entries)
-        TRY(cut(op, b, buf_slice(&b->last)));
+    TRY(put_data_end(op, b));
     TRY(put_ranges(op, b));
     TRY(put_filter(op, b, &info));
     TRY(put_index(op, b));
@@ -504,10 +480,8 @@ static tamiz_status summarize(struct op *op, const struct table_builder *b, stru
 static void builder_free(struct table_builder *b)
 {
     block_builder_free(&b->block);
-    index_builder_free(&b->index);
-    codec_packer_free(&b->packer);
+    block_writer_free(&b->data);
     buf_free(&b->out);
-    buf_free(&b->raw);
     buf_free(&b->fence);
     buf_free(&b->hashes);
     buf_free(&b->prefix_hashes);
@@ -561,14 +535,12 @@ static tamiz_status begin(struct op *op, struct table_builder *b)
 {
     tamiz_status st;
     TRY(filter_policy_check(op, &b->options.filter));
-    if (b->options.codec == CODEC_ZSTD_DICT)
-        TRY(op_fail(op, TAMIZ_NOT_SUPPORTED, "%s: zstd with a dictionary is not built in",
-                    b->path));
     b->footer.file_id = b->options.file_id;
     if (b->footer.file_id == 0)
         TRY(env_random_u64(op, b->env, &b->footer.file_id));
     TRY(file_open(op, b->env, b->path, TAMIZ_OPEN_WRITE | TAMIZ_OPEN_CREATE, &b->file));
     table_header_encode(&b->out, b->footer.file_id);
+    b->data.file_id = b->footer.file_id;
 done:
     return st;
 }
@@ -589,10 +561,9 @@ tamiz_status table_builder_open(struct op *op, const tamiz_env *env, const struc
     b->alloc = alloc;
     b->options = *options;
     b->path = copy;
-    b->packer.level = options->compression_level;
     block_builder_init(&b->block, alloc);
-    index_builder_init(&b->index, alloc);
-    b->out = b->raw = b->fence = b->hashes = b->last = b->smallest = buf_init(alloc);
+    block_writer_init(&b->data, alloc, options->codec, options->compression_level);
+    b->out = b->fence = b->hashes = b->last = b->smallest = buf_init(alloc);
     b->ranges = b->range_first = b->range_end = buf_init(alloc);
     b->prefix_hashes = b->prefix = b->out;
     const tamiz_status st = begin(op, b);

@@ -6,6 +6,7 @@
 #ifndef TAMIZ_TABLE_TABLE_INSIDE_H
 #define TAMIZ_TABLE_TABLE_INSIDE_H
 
+#include "table/codec.h"
 #include "table/table.h"
 
 /* All of an open table. Frozen but for the places. What a get touches stands first. */
@@ -13,6 +14,7 @@ struct table_loaded {
     struct index *index;
     cache_place *places; /* one a data block */
     uint64_t seq_max;
+    struct codec_reader *dictionary; /* of packed blocks; NULL: the table has none */
     uint64_t stamp_base; /* added to every stamp in the file: 0, or that of an ingested table */
     struct filter_view filter;
     struct file *file; /* while it is being loaded; NULL afterwards */

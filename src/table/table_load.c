@@ -155,6 +155,27 @@ done:
     return st;
 }
 
+/* Without it no block that was packed with it can be read: what is wrong with it is wrong with the
+ * table. */
+static tamiz_status load_dictionary(struct op *op, const struct table *t, struct table_loaded *l,
+                                    const struct tail *tail, struct extent extent)
+{
+    struct slice payload;
+    struct buf own = buf_init(t->world->alloc);
+    tamiz_status st = TAMIZ_OK;
+    if (extent.size == 0)
+        return TAMIZ_OK;
+    if (extent.size > TABLE_DICTIONARY_MOST)
+        return op_fail(op, TAMIZ_CORRUPTION,
+                       "%s: dictionary at offset %llu: expected at most %d bytes, found %llu",
+                       t->path, (ull)extent.offset, TABLE_DICTIONARY_MOST, (ull)extent.size);
+    TRY(read_part(op, t, l, tail, extent, IO_META, &own, &payload));
+    TRY(codec_reader_open(op, payload, t->path, extent.offset, &l->dictionary));
+done:
+    buf_free(&own);
+    return st;
+}
+
 /* ---- range deletes ---- */
 
 static tamiz_status read_ranges(struct op *op, const struct table *t, struct table_loaded *l,
@@ -305,6 +326,7 @@ void table_loaded_close(const struct table *t, struct table_loaded *l)
     }
     drop_filters(t, l);
     index_free(l->index);
+    codec_reader_free(l->dictionary);
     buf_free(&l->properties_bytes);
     ranges_free(&l->ranges);
     buf_free(&l->ranges_bytes);
@@ -327,6 +349,7 @@ tamiz_status table_loaded_open(struct op *op, struct table *t, struct table_load
     TRY(read_tail(op, t, l, &tail, &footer));
     TRY(load_properties(op, t, l, &tail, &footer));
     TRY(load_index(op, t, l, &tail, &footer));
+    TRY(load_dictionary(op, t, l, &tail, footer.dictionary));
     TRY(load_ranges(op, t, l, &tail, &footer));
     TRY(load_filters(op, t, l, footer.filter));
     tell_events(t, l);

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/expiry.h"
 #include "table/table_inside.h"
 
 typedef unsigned long long ull; /* for printing */
@@ -132,6 +133,11 @@ static tamiz_status check_entries(struct verifier *v, uint32_t block, const stru
         check_order(v, buf_slice(&key), e.stamp, offset);
         check_key(v, block, b, i, buf_slice(&key), offset);
         check_prefix(v, buf_slice(&key));
+        if (stamp_kind(e.stamp) == KIND_EXPIRING && e.value.size < EXPIRY_SIZE)
+            find(v,
+                 "%s: block at offset %llu: expected a value for a time of %d bytes at least, "
+                 "found %zu at entry %u",
+                 v->t->path, (ull)offset, EXPIRY_SIZE, e.value.size, i);
         count_entry(&v->seen, buf_slice(&key), e.stamp, e.value, fresh);
         if (v->seen.entries == 1)
             buf_slice_append(&v->first, buf_slice(&key));

@@ -21,7 +21,7 @@
 static tamiz_env_sim *sim;
 static const tamiz_env *env;
 static tamiz *db;
-static const tamiz_write_options synced = {sizeof(tamiz_write_options), true, false, false};
+static const tamiz_write_options synced = {sizeof(tamiz_write_options), true, false, false, 0};
 
 #define SMALL "threads=0 memtable=16KiB block=512 table=8KiB level0_runs=2 level0_stop=6 "
 

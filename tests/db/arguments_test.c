@@ -178,9 +178,117 @@ static void a_filter_that_is_null_denies_nothing(void **state)
 
 #define IN_STORE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
+/* A key that can't be one fails alone. */
+static void a_bad_key_among_many_fails_alone(void **state)
+{
+    static uint8_t large[65536];
+    const void *const keys[] = {"a", NULL, "c", large, "b"};
+    const size_t sizes[] = {1, 3, 1, sizeof large, 1};
+    void *values[5];
+    size_t value_sizes[5];
+    tamiz_status statuses[5];
+    (void)state;
+    test_put(db, "a", "first");
+    test_put(db, "b", "second");
+    assert_int_equal(tamiz_multi_get(db, 5, keys, sizes, values, value_sizes, statuses, NULL),
+                     TAMIZ_INVALID_ARGUMENT);
+    assert_non_null(strstr(tamiz_error_detail(), "key: NULL with size 3"));
+    const tamiz_status wanted[] = {TAMIZ_OK, TAMIZ_INVALID_ARGUMENT, TAMIZ_NOT_FOUND,
+                                   TAMIZ_INVALID_ARGUMENT, TAMIZ_OK};
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(statuses[i], wanted[i]);
+        assert_int_equal(values[i] != NULL, wanted[i] == TAMIZ_OK);
+    }
+    assert_int_equal(value_sizes[4], 6);
+    assert_memory_equal(values[4], "second", 6);
+    tamiz_free(values[0]);
+    tamiz_free(values[4]);
+}
+
+/* Structs of callers that knew fewer fields: they are told those, and nothing behind them. */
+static void shorter_structs_are_told_what_they_have_room_for(void **state)
+{
+    (void)state;
+    test_put(db, "a", "first");
+    assert_public(tamiz_flush(db), TAMIZ_OK);
+    tamiz_report report = TAMIZ_REPORT_INIT;
+    report.struct_size = offsetof(tamiz_report, keys);
+    report.keys = 77;
+    assert_public(tamiz_verify(db, &report), TAMIZ_OK);
+    assert_true(report.files >= 1 && report.blocks >= 1);
+    assert_int_equal(report.keys, 77);
+    assert_int_equal(report.struct_size, offsetof(tamiz_report, keys));
+    tamiz_backup_info info = TAMIZ_BACKUP_INFO_INIT;
+    info.struct_size = offsetof(tamiz_backup_info, bytes_copied);
+    info.bytes_copied = 77;
+    assert_public(tamiz_backup(db, "copies", &info), TAMIZ_OK);
+    assert_true(info.number == 1 && info.tables_copied >= 1 && info.bytes_copied == 77);
+    info.struct_size = 3;
+    assert_int_equal(tamiz_backup(db, "copies", &info), TAMIZ_INVALID_ARGUMENT);
+    report.struct_size = 3;
+    assert_int_equal(tamiz_verify(db, &report), TAMIZ_INVALID_ARGUMENT);
+}
+
+static void copies_and_ingestions_are_counted(void **state)
+{
+    tamiz_stats before = TAMIZ_STATS_INIT, s = TAMIZ_STATS_INIT;
+    tamiz_options o = TAMIZ_OPTIONS_INIT;
+    tamiz_table_writer *w;
+    uint64_t bytes = 0;
+    const char *const path = "apart.sst";
+    char *text;
+    (void)state;
+    o.env = env;
+    assert_public(tamiz_stats_get(db, &before), TAMIZ_OK);
+    assert_public(tamiz_table_writer_open(path, &o, &w), TAMIZ_OK);
+    assert_public(tamiz_table_writer_put(w, "x", 1, "y", 1), TAMIZ_OK);
+    assert_public(tamiz_table_writer_finish(w, NULL, &bytes), TAMIZ_OK);
+    assert_public(tamiz_ingest(db, &path, 1), TAMIZ_OK);
+    assert_public(tamiz_checkpoint(db, "moment"), TAMIZ_OK);
+    assert_public(tamiz_backup(db, "copies", NULL), TAMIZ_OK);
+    assert_public(tamiz_stats_get(db, &s), TAMIZ_OK);
+    assert_int_equal(s.ingests - before.ingests, 1);
+    assert_int_equal(s.ingested_tables - before.ingested_tables, 1);
+    assert_int_equal(s.ingested_bytes_linked + s.ingested_bytes_copied -
+                         before.ingested_bytes_linked - before.ingested_bytes_copied,
+                     bytes);
+    assert_int_equal(s.checkpoints - before.checkpoints, 1);
+    assert_int_equal(s.backups - before.backups, 1);
+    assert_true(s.copied_bytes + s.copied_bytes_linked >=
+                before.copied_bytes + before.copied_bytes_linked + 2 * bytes);
+    assert_public(tamiz_property(db, "stats.json", &text), TAMIZ_OK);
+    assert_non_null(strstr(text, "\"ingested_tables\":1"));
+    tamiz_free(text);
+    assert_public(tamiz_property(db, "stats.prometheus", &text), TAMIZ_OK);
+    assert_non_null(strstr(text, "tamiz_copied_bytes_linked{"));
+    tamiz_free(text);
+}
+
+/* The reason stands at the end of the story, and a path of thousands of bytes must not push it out.
+ */
+static void a_long_path_leaves_room_for_the_reason(void **state)
+{
+    char path[3000];
+    tamiz_options o = TAMIZ_OPTIONS_INIT;
+    tamiz *other;
+    (void)state;
+    memset(path, 'p', sizeof path - 1);
+    path[0] = '/';
+    path[sizeof path - 1] = 0;
+    assert_true(tamiz_open(path, &o, &other) < 0);
+    assert_non_null(strstr(tamiz_error_detail(), "/pppp"));
+    assert_non_null(strstr(tamiz_error_detail(), " ... "));
+    assert_non_null(strstr(tamiz_error_detail(), "errno"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_bad_key_among_many_fails_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(shorter_structs_are_told_what_they_have_room_for, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(copies_and_ingestions_are_counted, setup, teardown),
+        cmocka_unit_test(a_long_path_leaves_room_for_the_reason),
         IN_STORE(fields_that_text_could_not_set_are_refused),
         IN_STORE(options_of_an_older_caller_can_be_set_from_text),
         IN_STORE(an_env_without_a_function_is_refused),

@@ -268,9 +268,27 @@ static void a_second_handle_is_told_who_holds_the_store(void **state)
     test_directory_remove(directory);
 }
 
+/* Another program's store: refused, and as it was. */
+static void a_foreign_directory_is_left_as_it_was(void **state)
+{
+    static const char current[] = "MANIFEST-000004\n", manifest[] = "leveldb.BytewiseComparator";
+    tamiz_env *env = tamiz_env_memory_new();
+    tamiz_options o = TAMIZ_OPTIONS_INIT;
+    tamiz *db;
+    (void)state;
+    o.env = env;
+    assert_int_equal(env->ops->make_directory(env->ctx, "other"), 0);
+    put_file(env, "other/CURRENT", (const uint8_t *)current, sizeof current - 1);
+    put_file(env, "other/MANIFEST-000004", (const uint8_t *)manifest, sizeof manifest - 1);
+    assert_true(tamiz_open("other", &o, &db) < 0);
+    assert_int_equal(test_count_files(env, "other", ""), 2);
+    tamiz_env_memory_free(env);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_foreign_directory_is_left_as_it_was),
         cmocka_unit_test(no_damaged_byte_of_any_file_goes_for_a_wrong_answer),
         cmocka_unit_test(no_truncated_table_or_manifest_goes_for_a_wrong_answer),
         cmocka_unit_test(what_is_no_store_is_refused_with_words),

@@ -12,8 +12,8 @@
 
 #define OPTIONS "threads=0 memtable=64KiB compaction=off"
 
-static const tamiz_write_options unlogged = {sizeof(tamiz_write_options), false, true, false};
-static const tamiz_write_options synced = {sizeof(tamiz_write_options), true, false, false};
+static const tamiz_write_options unlogged = {sizeof(tamiz_write_options), false, true, false, 0};
+static const tamiz_write_options synced = {sizeof(tamiz_write_options), true, false, false, 0};
 
 static tamiz_status put(tamiz *db, const char *key, const tamiz_write_options *how)
 {

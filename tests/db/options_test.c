@@ -21,16 +21,17 @@ static void text_sets_fields_and_printing_reads_back(void **state)
 {
     (void)state;
     tamiz_options o = TAMIZ_OPTIONS_INIT, back = TAMIZ_OPTIONS_INIT;
-    assert_public(tamiz_options_set(
-                      &o,
-                      "filter=bloom:12.5 cache=1MiB\nmemtable=64KiB  compression=none,none,zstd:5 "
-                      "sync=interval:20 compaction=off threads=0 direct_io=true "
-                      "prefix_filter=sep:0x3A"),
-                  TAMIZ_OK);
+    assert_public(
+        tamiz_options_set(
+            &o, "filter=bloom:12.5 cache=1MiB\nmemtable=64KiB  compression=none,zstd-dict:9,zstd:5 "
+                "sync=interval:20 compaction=off threads=0 direct_io=true "
+                "prefix_filter=sep:0x3A ttl=3000000000"),
+        TAMIZ_OK);
     assert_string_equal(o.filter.kind, "bloom");
     assert_true(o.filter.bits_per_key == 12.5 && o.cache == 1 << 20 && o.memtable == 65536 &&
                 o.direct_io);
-    assert_true(o.compression[1] == TAMIZ_COMPRESSION_NONE &&
+    assert_true(o.compression[0] == TAMIZ_COMPRESSION_NONE &&
+                o.compression[1] == TAMIZ_COMPRESSION_ZSTD_DICT && o.compression_level[1] == 9 &&
                 o.compression[7] == TAMIZ_COMPRESSION_ZSTD);
     assert_int_equal(o.compression_level[7], 5);
     assert_int_equal(o.sync_interval_ms, 20);
@@ -42,9 +43,11 @@ static void text_sets_fields_and_printing_reads_back(void **state)
     tamiz_free(text);
     assert_memory_equal(&o.cache, &back.cache, sizeof o.cache);
     assert_int_equal(back.sync_interval_ms, 20);
+    assert_int_equal(back.ttl, 3000000000);
     assert_int_equal(back.prefix_filter, TAMIZ_PREFIX_SEPARATOR);
     assert_int_equal(back.prefix_filter_value, 0x3a);
-    assert_true(back.filter.bits_per_key == 12.5 && back.compression[2] == TAMIZ_COMPRESSION_ZSTD);
+    assert_true(back.filter.bits_per_key == 12.5 && back.compression[2] == TAMIZ_COMPRESSION_ZSTD &&
+                back.compression[1] == TAMIZ_COMPRESSION_ZSTD_DICT);
 }
 
 static void a_wrong_setting_names_what_would_be_right_and_changes_nothing(void **state)
@@ -61,13 +64,17 @@ static void a_wrong_setting_names_what_would_be_right_and_changes_nothing(void *
         {"no_such=1", "no_such: no such option"},
         {"filter=bloom:0", "0"},
         {"filter=blom", "blom"},
-        {"compression=gzip", "compression=gzip: want none or zstd"},
+        {"compression=gzip", "compression=gzip: want none, zstd[:1..19] or zstd-dict"},
+        {"compression=zstd-dict:0", "compression=zstd-dict:0: want"},
+        {"compression=none,zstd-dictionary", "want none, zstd[:1..19]"},
         {"compression=zstd:20", "compression=zstd:20: want"},
         {"prefix_filter=0", "prefix_filter=0: want none, 1..1024 bytes or a separator sep:0x00"},
         {"prefix_filter=1025", "prefix_filter=1025: want none, 1..1024 bytes"},
         {"prefix_filter=sep::", "prefix_filter=sep::: want none"},
         {"prefix_filter=sep:0x100", "want a separator sep:0x00..sep:0xff"},
         {"sync=sometimes", "sync=sometimes: want none, always or interval:MS"},
+        {"ttl=3155760001", "ttl=3155760001: want 0..3155760000"},
+        {"ttl=1h", "ttl=1h: want 0..3155760000"},
         {"verify=yes", "verify=yes: want true or false"},
         {"memtable=99999999999999999999", "memtable="},
         {"level0_runs=8 level0_stop=4", "level0_stop=4: want more than level0_runs=8"},

@@ -163,6 +163,7 @@ static void R22_a_body_that_is_no_batch_is_refused_whole(void **state)
         {"varint of 65 bits",
          14,
          {1, 1, KIND_DELETE, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02, 0}},
+        {"put for a time, 7 bytes", 14, {1, 1, KIND_EXPIRING, 0, 1, 'k', 7, 0, 0, 0, 0, 0, 0, 0}},
         {"truncated varint", 4, {1, 1, KIND_DELETE, 0x80}},
         {"key of 65536 bytes", 7, {1, 1, KIND_DELETE, 0, 0x80, 0x80, 0x04}},
         {"sequence above 2^60",

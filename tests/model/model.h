@@ -24,6 +24,7 @@ struct model_version {
     uint64_t seed; /* of the value's bytes */
     uint32_t size;
     bool is_put;
+    uint64_t expires_us; /* as good as deleted from then on; 0: never */
 };
 
 struct model_key {
@@ -37,6 +38,7 @@ struct model {
     struct model_key *keys; /* ascending, distinct */
     int count;
     uint64_t seq;      /* of the newest write */
+    uint64_t now_us;   /* only goes forward */
     uint8_t *expected; /* MODEL_VALUE_MAX bytes for the value being compared */
 };
 
@@ -207,7 +209,8 @@ static inline const struct model_version *model_get(const struct model *m, int k
     size_t i = k->count;
     while (i && k->versions[i - 1].seq > seq)
         i--;
-    return i && k->versions[i - 1].is_put ? &k->versions[i - 1] : NULL;
+    const struct model_version *v = i ? &k->versions[i - 1] : NULL;
+    return v && v->is_put && (!v->expires_us || v->expires_us > m->now_us) ? v : NULL;
 }
 
 /* The first key not before `target`: 0..count. */

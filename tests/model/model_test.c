@@ -17,6 +17,7 @@
  */
 #include "model/model.h"
 
+#include <stdatomic.h>
 #include <time.h>
 
 #include "tamiz/tamiz.h"
@@ -65,7 +66,7 @@ static const struct option_set option_sets[] = {
      "level0_runs=2 threads=2 compaction=leveled prefix_filter=sep:0x00",
      false, 900, 2},
     {"threads-lazy",
-     "filter=blocked:fpr=0.02 direct_io=true compression=zstd:1 memtable=64KiB block=1KiB "
+     "filter=blocked:fpr=0.02 direct_io=true compression=zstd-dict:1 memtable=64KiB block=1KiB "
      "table=32KiB cache=0 size_ratio=3 level0_runs=2 threads=2 compaction=lazy",
      false, 600, 3},
     {"sync",
@@ -95,7 +96,9 @@ struct run {
     uint64_t step, steps;
     struct test_random random;
     struct model model;
-    tamiz_env *env;
+    tamiz_env *env;    /* NULL: the real one */
+    tamiz_env clocked; /* what the store has of it: the same with a clock of the test's own */
+    tamiz_env_ops clocked_ops;
     tamiz_options options;
     char directory[64];
     char path[96];
@@ -441,13 +444,46 @@ static void check_now(struct run *r, int key)
     check_get_into(r, key, model_get(&r->model, key, r->model.seq), &options);
 }
 
+/* ---- the clock: it moves when a step says so, and all that is said of it is exact */
+
+#define SECOND UINT64_C(1000000)
+
+static _Atomic uint64_t model_clock_us = 1000 * SECOND;
+
+static uint64_t model_wall_us(void *ctx)
+{
+    (void)ctx;
+    return atomic_load(&model_clock_us);
+}
+
+/* Seconds that the version is to live, or 0. */
+static uint64_t any_ttl(struct run *r, struct model_version *version)
+{
+    const uint64_t ttl = one_in(r, 4) ? 1 + below(r, one_in(r, 8) ? 100000 : 300) : 0;
+    version->expires_us = ttl ? r->model.now_us + ttl * SECOND : 0;
+    return ttl;
+}
+
+/* An iterator has one moment from when it first needs one, which the model can't know. */
+static void step_clock(struct run *r)
+{
+    for (int i = 0; i < WALKS; i++)
+        if (r->walks[i].iter)
+            walk_close(&r->walks[i]);
+    r->model.now_us += 1 + below(r, 100 * SECOND);
+    atomic_store(&model_clock_us, r->model.now_us);
+    for (int i = 0; i < 5; i++)
+        check_now(r, any_written_key(r));
+}
+
 static void step_put(struct run *r)
 {
     const int i = any_written_key(r);
     const struct slice key = model_key_at(&r->model, i);
-    const struct model_version version = any_value(r);
+    struct model_version version = any_value(r);
     tamiz_write_options options = TAMIZ_WRITE_OPTIONS_INIT;
     options.sync = one_in(r, 200);
+    options.ttl = any_ttl(r, &version);
     model_value(version.seed, version.size, r->value);
     CHECK(tamiz_put(r->db, key.data, key.size, r->value, version.size, &options) == TAMIZ_OK,
           "put failed", key);
@@ -522,6 +558,9 @@ static void step_batch(struct run *r)
     const size_t n = below(r, 21);
     size_t ranges = 0;
     int first = MODEL_NONE;
+    tamiz_write_options options = TAMIZ_WRITE_OPTIONS_INIT;
+    struct model_version like = {.is_put = true};
+    options.ttl = any_ttl(r, &like);
     assert_non_null(batch);
     for (size_t k = 0; k < n; k++) {
         const int i = first != MODEL_NONE && one_in(r, 5) ? first : any_written_key(r);
@@ -544,6 +583,7 @@ static void step_batch(struct run *r)
             st = tamiz_batch_delete(batch, NULL, key.data, key.size);
         } else {
             version = any_value(r);
+            version.expires_us = like.expires_us;
             model_value(version.seed, version.size, r->value);
             st = tamiz_batch_put(batch, NULL, key.data, key.size, r->value, version.size);
         }
@@ -552,7 +592,7 @@ static void step_batch(struct run *r)
         first = first == MODEL_NONE ? i : first;
     }
     CHECK(tamiz_batch_count(batch) == n + ranges, "a batch miscounts", NO_KEY);
-    CHECK(tamiz_write(r->db, batch, NULL) == TAMIZ_OK, "write failed", NO_KEY);
+    CHECK(tamiz_write(r->db, batch, &options) == TAMIZ_OK, "write failed", NO_KEY);
     tamiz_batch_free(batch);
     if (first != MODEL_NONE)
         check_now(r, first);
@@ -783,11 +823,12 @@ static const struct step {
     uint32_t weight; /* of 10,000 */
     void (*take)(struct run *r);
 } steps[] = {
-    {3915, step_put},          {1200, step_delete},      {300, step_batch}, {1800, step_read},
+    {3855, step_put},          {1200, step_delete},      {300, step_batch}, {1800, step_read},
     {600, step_read_stranger}, {150, step_multi_get},    {1200, step_walk}, {300, step_snapshot},
     {40, step_flush},          {40, step_compact_table}, {8, step_compact}, {6, step_reopen},
     {20, step_sync},           {320, step_background},   {6, step_verify},  {10, check_everything},
     {26, step_ingest},         {4, step_checkpoint},     {15, step_reader}, {40, step_delete_range},
+    {60, step_clock},
 };
 
 static void run_step(struct run *r)
@@ -824,12 +865,17 @@ static void run_begin(struct run *r, const struct option_set *set)
     if (set->in_memory) {
         r->env = tamiz_env_memory_new();
         assert_non_null(r->env);
-        r->options.env = r->env;
         (void)snprintf(r->path, sizeof r->path, "/store");
     } else {
         test_directory_make(r->directory, sizeof r->directory);
         (void)snprintf(r->path, sizeof r->path, "%s/store", r->directory);
     }
+    const tamiz_env *env = run_env(r);
+    r->clocked_ops = *env->ops;
+    r->clocked_ops.wall_us = model_wall_us;
+    r->clocked = (tamiz_env){&r->clocked_ops, env->ctx};
+    r->options.env = &r->clocked;
+    r->model.now_us = atomic_load(&model_clock_us);
     run_open(r);
 }
 

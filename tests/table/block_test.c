@@ -320,7 +320,7 @@ static void an_unknown_kind_of_entry_is_refused(void **state)
     struct block_builder b;
     block_builder_init(&b, &alloc_libc);
     const struct slice key = slice_of_text("a");
-    block_builder_add(&b, key, hash_key(key), UINT64_C(5) << 4 | 2, slice_of_text("x"));
+    block_builder_add(&b, key, hash_key(key), UINT64_C(5) << 4 | 4, slice_of_text("x"));
     struct test_op t;
     test_op_init(&t);
     struct buf payload = buf_init(&alloc_libc);

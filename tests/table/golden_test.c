@@ -4,25 +4,28 @@
  * them anew: a change of format.
  */
 #include "kit.h"
+#include "repair.h"
 
 static const struct golden {
     const char *name;
     const char *filter;
     enum codec codec;
     struct prefix_rule prefix;
+    size_t versions;
 } goldens[] = {
-    {"plain.sst", "none", CODEC_NONE, {TAMIZ_PREFIX_NONE, 0}},
-    {"bloom-zstd.sst", "bloom:10", CODEC_ZSTD, {TAMIZ_PREFIX_NONE, 0}},
-    {"blocked.sst", "blocked:10", CODEC_NONE, {TAMIZ_PREFIX_NONE, 0}},
-    {"prefix.sst", "bloom:9", CODEC_NONE, {TAMIZ_PREFIX_BYTES, 11}},
+    {"plain.sst", "none", CODEC_NONE, {TAMIZ_PREFIX_NONE, 0}, 150},
+    {"bloom-zstd.sst", "bloom:10", CODEC_ZSTD, {TAMIZ_PREFIX_NONE, 0}, 150},
+    {"blocked.sst", "blocked:10", CODEC_NONE, {TAMIZ_PREFIX_NONE, 0}, 150},
+    {"prefix.sst", "bloom:9", CODEC_NONE, {TAMIZ_PREFIX_BYTES, 11}, 150},
+    {"zstd-dict.sst", "blocked:10", CODEC_ZSTD_DICT, {TAMIZ_PREFIX_NONE, 0}, 900},
 };
 enum { GOLDENS = sizeof goldens / sizeof *goldens };
 
 /* The same each time, whatever seed the environment says. */
-static void golden_model(struct model *m)
+static void golden_model(struct model *m, const struct golden *g)
 {
     struct test_random random = {2024};
-    model_make(m, &random, 150, 50);
+    model_make(m, &random, g->versions, 50);
 }
 
 static void golden_make(struct kit *k, const struct golden *g, const struct model *m,
@@ -71,7 +74,7 @@ static void what_is_written_now_equals_the_golden_file(void **state)
         struct buf image, golden;
         char path[500];
         kit_make(&k, 1 << 16);
-        golden_model(&m);
+        golden_model(&m, &goldens[i]);
         golden_make(&k, &goldens[i], &m, &image);
         golden_path(&goldens[i], path, sizeof path);
         if (getenv("TAMIZ_GOLDEN_WRITE"))
@@ -97,7 +100,7 @@ static void the_golden_files_are_read_whole(void **state)
         struct buf golden;
         char path[500];
         kit_make(&k, 1 << 16);
-        golden_model(&m);
+        golden_model(&m, &goldens[i]);
         golden_path(&goldens[i], path, sizeof path);
         read_golden(&k, path, &golden);
         kit_write_file(&k, "g.sst", golden.data, golden.size);
@@ -115,6 +118,8 @@ static void the_golden_files_are_read_whole(void **state)
         assert_status(&k.t.op, table_verify(&k.t.op, t, &report), TAMIZ_OK);
         assert_int_equal(table_properties(t)->created_us, 1000000);
         assert_int_equal(table_file_id(t), 0x1234);
+        assert_int_equal(repair_extent(golden.data + golden.size - TABLE_FOOTER_SIZE).size > 0,
+                         goldens[i].codec == CODEC_ZSTD_DICT);
         assert_int_equal(*table_filter_missing(t) != 0, i == 0);
         assert_int_equal(table_prefix_filter(t)->family != NULL,
                          goldens[i].prefix.kind != TAMIZ_PREFIX_NONE);
