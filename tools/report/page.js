@@ -21,7 +21,7 @@
         while (digits < 9 && there.some(v => Math.abs(+v.toPrecision(digits) - v) > 1e-9 * Math.abs(v))) digits++;
         return ticks.map(v => (v == null ? '' : short(v, digits)));
     };
-    /* No half levels: 1, 2, 5, 10, … */
+    /* No half levels: 1, 2, 5, 10 and so on */
     const wholeSteps = Array.from({ length: 40 }, (_, i) => [1, 2, 5][i % 3] * 10 ** Math.floor(i / 3));
     /* One series for each y column and each value of the `by` column, over the union of all x. */
     function seriesOf(chart) {
