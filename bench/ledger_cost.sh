@@ -12,7 +12,7 @@ trap 'rm -rf "$place"' EXIT
 mkdir -p "$place"
 for build in with without; do
     flags=; [ $build = without ] && flags=-DTAMIZ_NO_LEDGER
-    cmake -S "$source" -B "$source/build/ledger-$build" -DCMAKE_BUILD_TYPE=Release "-DCMAKE_C_FLAGS_RELEASE=-O2 -DNDEBUG" \
+    cmake -S "$source" -B "$source/build/ledger-$build" -G Ninja -DCMAKE_BUILD_TYPE=Release "-DCMAKE_C_FLAGS_RELEASE=-O2 -DNDEBUG" \
         "-DCMAKE_C_FLAGS=$flags" > "$place/log" && cmake --build "$source/build/ledger-$build" --target tamiz_bench -j2 >> "$place/log" ||
         { cat "$place/log"; exit 1; }
 done

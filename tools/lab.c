@@ -12,9 +12,9 @@
 
 #include "filter.h"
 #include "lab_kit.h"
+#include "lab_words.h"
 #include "progress.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -28,7 +28,7 @@ const struct flag lab_flags[] = {
     {"--order", "ORDER", "of the probes: shuffled (default) or file"},
     {"--seed", "N", "of every shuffle (default: from the clock, printed)"},
     {"--tree", NULL, "leave the tree as it grows, not one merged run"},
-    {"--probe-count", "N", "how many probes to make up"},
+    {"--probe-count", "N", "how many probes to make up (100,000; size: 50,000)"},
     {"--keys-as", "WAY", "made-up keys: decimal (default) or hashed, as YCSB's"},
     {"--probes-as", "WAY", "made-up probes: uniform (default), zipf (YCSB's) or sequential"},
     {"--csv", "FILE", "write the rows"},
@@ -37,48 +37,25 @@ const struct flag lab_flags[] = {
     {NULL, NULL, NULL},
 };
 
-enum { PROBES_SYNTHETIC = 100000, PRESENT_ONE_IN = 16 };
-
 /* ---- keys and probes ---- */
 
 static int keys_make(struct lab *lab, uint64_t count)
 {
-    if (!lab->keys_path)
-        words_synthetic_keys(&lab->key_words, count);
-    else if (!words_read(&lab->key_words, lab->keys_path))
-        return fail(lab->call, "%s: %s", lab->keys_path, strerror(errno));
-    if (!lab->key_words.count)
-        return fail(lab->call, "%s: no line in it, so no key", lab->keys_path);
+    const int status = lab_keys_take(lab->call, &lab->key_words, count);
+    if (status != EXIT_DONE)
+        return status;
     lab->keys = words_array(&lab->key_words);
     lab->key_count = word_sort(lab->keys, lab->key_words.count);
     return EXIT_DONE;
 }
 
-/* A key with one more byte stands just behind it: absent, unless the list has it too, and within
- * every table's range. */
-static void probes_synthetic(struct lab *lab, struct random *random)
+static int probes_make(struct lab *lab, uint64_t count, struct random *random)
 {
-    struct text probe = {0};
-    for (int i = 0; i < PROBES_SYNTHETIC; i++) {
-        const struct word key = lab->keys[random_below(random, lab->key_count)];
-        text_clear(&probe);
-        text_add(&probe, key.data, key.size);
-        if (random_below(random, PRESENT_ONE_IN) != 0)
-            text_add(&probe, "~", 1);
-        words_add(&lab->probe_words, probe.data, probe.size);
-    }
-    text_free(&probe);
-}
-
-static int probes_make(struct lab *lab, struct random *random)
-{
-    if (!lab->probes_path)
-        probes_synthetic(lab, random);
-    else if (!words_read(&lab->probe_words, lab->probes_path))
-        return fail(lab->call, "%s: %s", lab->probes_path, strerror(errno));
+    const int status = lab_probes_take(lab->call, &lab->probe_words, lab->keys, lab->key_count,
+                                       count, random, &lab->shuffled);
+    if (status != EXIT_DONE)
+        return status;
     lab->probe_count = lab->probe_words.count;
-    if (!lab->probe_count)
-        return fail(lab->call, "%s: no line in it, so no probe", lab->probes_path);
     lab->probes = words_array(&lab->probe_words);
     if (lab->shuffled)
         word_shuffle(lab->probes, lab->probe_count, random);
@@ -155,7 +132,7 @@ static int policies_check(const struct lab *lab, const char *list)
     return status;
 }
 
-static int lab_go(struct lab *lab, uint64_t count)
+static int lab_go(struct lab *lab, uint64_t count, uint64_t probe_count)
 {
     struct random random = {lab->seed};
     struct text list = {0};
@@ -166,7 +143,7 @@ static int lab_go(struct lab *lab, uint64_t count)
         text_printf(&list, "%s%s", i ? "," : "", filter_usual(i));
     text_add(&list, "", 0);
     if (!(status = policies_check(lab, list.data)) && !(status = keys_make(lab, count)) &&
-        !(status = probes_make(lab, &random))) {
+        !(status = probes_make(lab, probe_count, &random))) {
         load_order_make(lab, &random);
         independent_count(lab);
         machine_show(&lab->machine);
@@ -176,24 +153,19 @@ static int lab_go(struct lab *lab, uint64_t count)
     return status;
 }
 
-static bool lab_take(struct lab *lab, uint64_t *count)
+static bool lab_take(struct lab *lab, uint64_t *count, uint64_t *probe_count)
 {
     struct call *call = lab->call;
-    const char *order = call_flag(call, "--order");
-    lab->keys_path = call_flag(call, "--keys");
-    lab->probes_path = call_flag(call, "--probes");
     lab->filters = call_flag(call, "--filters");
     lab->cache = call_flag(call, "--cache") ? call_flag(call, "--cache") : "1MiB";
     lab->directory = call_flag(call, "--dir") ? call_flag(call, "--dir") : ".";
     lab->tree = call_flag(call, "--tree") != NULL;
-    lab->shuffled = !order || strcmp(order, "shuffled") == 0;
     lab->seed = (uint64_t)time(NULL);
-    if (!lab->shuffled && strcmp(order, "file") != 0)
-        return misuse(call, "--order %s: want shuffled or file", order), false;
-    if (!call_number(call, "--seed", &lab->seed) || !call_number(call, "--count", count))
+    if (!call_number(call, "--seed", &lab->seed) || !call_number(call, "--count", count) ||
+        !call_number(call, "--probe-count", probe_count))
         return false;
-    if (*count == 0 || *count > 1000000000)
-        return misuse(call, "--count: want 1..1000000000"), false;
+    if (*count == 0 || *count > 1000000000 || *probe_count == 0 || *probe_count > 1000000000)
+        return misuse(call, "--count and --probe-count: want 1..1000000000"), false;
     return true;
 }
 
@@ -222,27 +194,12 @@ static int lab_tell(struct lab *lab)
     return status;
 }
 
-/* Those beside avoided-reads, each in a file of its own. */
-static const struct {
-    const char *name;
-    int (*run)(struct call *call);
-} experiments[] = {{"curve", lab_curve}, {"levels", lab_levels_run}, {"cache", lab_cache},
-                   {"size", lab_size},   {"whatif", lab_whatif},     {NULL, NULL}};
-
-int lab_run(struct call *call, tamiz *db)
+static int avoided_reads_run(struct call *call)
 {
     struct lab lab = {.call = call};
-    uint64_t count = 500000;
-    (void)db;
-    for (size_t i = 0; experiments[i].name; i++)
-        if (strcmp(call->operands[0], experiments[i].name) == 0)
-            return experiments[i].run(call);
-    if (strcmp(call->operands[0], "avoided-reads") != 0)
-        return misuse(call,
-                      "no experiment \"%s\"; there is avoided-reads, curve, levels, cache, size, "
-                      "whatif",
-                      call->operands[0]);
-    int status = lab_take(&lab, &count) ? lab_go(&lab, count) : EXIT_USAGE;
+    uint64_t count = 500000, probe_count = 100000;
+    int status =
+        lab_take(&lab, &count, &probe_count) ? lab_go(&lab, count, probe_count) : EXIT_USAGE;
     if (status == EXIT_DONE)
         status = lab_tell(&lab);
     words_free(&lab.key_words);
@@ -254,4 +211,58 @@ int lab_run(struct call *call, tamiz *db)
     free(lab.rows);
     text_free(&lab.machine);
     return status;
+}
+
+/* ---- the experiments ---- */
+
+#define WORDS_FLAGS "--keys --probes --probe-count --probes-as --order --dir "
+
+/* Each in a file of its own; `flags` beside --seed, --csv and --report, which all take: a flag that
+ * would change nothing is refused, not passed over. */
+static const struct experiment {
+    const char *name;
+    int (*run)(struct call *call);
+    const char *flags;
+} experiments[] = {
+    {"avoided-reads", avoided_reads_run,
+     WORDS_FLAGS "--keys-as --count --filters --cache --tree "},
+    {"curve", lab_curve, "--count --filters "},
+    {"levels", lab_levels_run, "--count --filters --dir "},
+    {"cache", lab_cache, WORDS_FLAGS "--keys-as --count "},
+    {"size", lab_size, WORDS_FLAGS "--keys-as --count "},
+    {"whatif", lab_whatif, "--keys --probes --probe-count --probes-as --order --filters --cache "},
+    {NULL, NULL, NULL}};
+
+/* Whether `name` and a blank stand in `flags`. */
+static bool flag_listed(const char *flags, const char *name)
+{
+    const size_t size = strlen(name);
+    for (const char *at = flags; (at = strstr(at, name)); at += size)
+        if (at[size] == ' ')
+            return true;
+    return false;
+}
+
+static int flags_check(const struct call *call, const struct experiment *e)
+{
+    for (const struct flag *f = lab_flags; f->name; f++)
+        if (call_flag(call, f->name) && !flag_listed("--seed --csv --report ", f->name) &&
+            !flag_listed(e->flags, f->name))
+            return misuse(call, "%s has no use for %s; it takes %s--seed --csv --report", e->name,
+                          f->name, e->flags);
+    return EXIT_DONE;
+}
+
+int lab_run(struct call *call, tamiz *db)
+{
+    (void)db;
+    for (const struct experiment *e = experiments; e->name; e++)
+        if (strcmp(call->operands[0], e->name) == 0) {
+            const int status = flags_check(call, e);
+            return status == EXIT_DONE ? e->run(call) : status;
+        }
+    return misuse(call,
+                  "no experiment \"%s\"; there is avoided-reads, curve, levels, cache, size, "
+                  "whatif",
+                  call->operands[0]);
 }

@@ -39,7 +39,7 @@ struct lab_row {
 
 struct lab {
     struct call *call;
-    const char *keys_path, *probes_path, *filters, *cache, *directory;
+    const char *filters, *cache, *directory;
     bool shuffled, tree;
     uint64_t seed;
     struct words key_words, probe_words;

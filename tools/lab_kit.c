@@ -2,8 +2,9 @@
 #define _POSIX_C_SOURCE 200809L /* mkdtemp */
 #include "lab_kit.h"
 
+#include "lab_words.h"
+
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -11,100 +12,16 @@
 
 #include "progress.h"
 
-enum { BATCH_WRITES = 1000, VALUE_MAX = 64, PRESENT_ONE_IN = 16 };
-
-/* ---- made-up keys and probes ---- */
-
-/* YCSB's scrambling: FNV-1a over the eight bytes. */
-static uint64_t fnv(uint64_t x)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (int i = 0; i < 8; i++)
-        hash = (hash ^ (x >> (8 * i) & 255)) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
-/* YCSB's: keys that begin with "user" and a hash, so that neighbours in number are none in order.
- */
-static void hashed_keys(struct words *w, uint64_t count)
-{
-    for (uint64_t i = 0; i < count; i++) {
-        char key[40];
-        const int size = snprintf(key, sizeof key, "user%020llu", (unsigned long long)fnv(2 * i));
-        words_add(w, key, (size_t)size);
-    }
-}
-
-/* YCSB's zipfian generator (Gray et al., "Quickly generating billion-record synthetic databases",
- * 1994), with its constant 0.99. */
-struct zipf {
-    uint64_t n;
-    double zeta, eta;
-};
-#define ZIPF_CONSTANT 0.99
-
-static struct zipf zipf_start(uint64_t n)
-{
-    struct zipf z = {.n = n};
-    for (uint64_t i = 1; i <= n; i++)
-        z.zeta += 1 / pow((double)i, ZIPF_CONSTANT);
-    z.eta = (1 - pow(2.0 / (double)n, 1 - ZIPF_CONSTANT)) /
-            (1 - (1 + pow(0.5, ZIPF_CONSTANT)) / z.zeta);
-    return z;
-}
-
-static uint64_t zipf_next(const struct zipf *z, struct random *random)
-{
-    const double u = (double)(random_u64(random) >> 11) / 9007199254740992.0;
-    const double uz = u * z->zeta;
-    if (uz < 1)
-        return 0;
-    if (uz < 1 + pow(0.5, ZIPF_CONSTANT))
-        return 1;
-    const double rank = (double)z->n * pow(z->eta * u - z->eta + 1, 1 / (1 - ZIPF_CONSTANT));
-    return rank < (double)z->n ? (uint64_t)rank : z->n - 1;
-}
-
-enum spread { UNIFORM, ZIPF, SEQUENTIAL };
-
-/* A key with one more byte stands just behind it: absent, unless the list has it too, and within
- * every table's range. */
-static void probes_make_up(struct kit *kit, enum spread spread, uint64_t count,
-                           struct random *random)
-{
-    struct text probe = {0};
-    const struct zipf z =
-        spread == ZIPF ? zipf_start(kit->key_count) : (struct zipf){.n = kit->key_count};
-    for (uint64_t i = 0; i < count; i++) {
-        const uint64_t at = spread == SEQUENTIAL ? i * kit->key_count / count
-                            : spread == ZIPF     ? fnv(zipf_next(&z, random)) % kit->key_count
-                                                 : random_below(random, kit->key_count);
-        text_clear(&probe);
-        text_add(&probe, kit->keys[at].data, kit->keys[at].size);
-        if (random_below(random, PRESENT_ONE_IN) != 0)
-            text_add(&probe, "~", 1);
-        words_add(&kit->probe_words, probe.data, probe.size);
-    }
-    text_free(&probe);
-}
+enum { BATCH_WRITES = 1000, VALUE_MAX = 64 };
 
 /* ---- taking what was asked for ---- */
 
 static int keys_take(struct kit *kit, uint64_t count)
 {
-    const char *path = call_flag(kit->call, "--keys"), *as = call_flag(kit->call, "--keys-as");
-    if (as && strcmp(as, "decimal") != 0 && strcmp(as, "hashed") != 0)
-        return misuse(kit->call, "--keys-as %s: want decimal or hashed", as);
-    if (path && !words_read(&kit->key_words, path))
-        return fail(kit->call, "%s: %s", path, strerror(errno));
-    if (path || kit->key_words.count)
-        ; /* they are there */
-    else if (as && strcmp(as, "hashed") == 0)
-        hashed_keys(&kit->key_words, count);
-    else
-        words_synthetic_keys(&kit->key_words, count);
-    if (!kit->key_words.count)
-        return fail(kit->call, "no keys");
+    const int status = kit->key_words.count ? EXIT_DONE /* they are there */
+                                            : lab_keys_take(kit->call, &kit->key_words, count);
+    if (status != EXIT_DONE)
+        return status;
     kit->keys = words_array(&kit->key_words);
     kit->key_count = word_sort(kit->keys, kit->key_words.count);
     return EXIT_DONE;
@@ -112,26 +29,14 @@ static int keys_take(struct kit *kit, uint64_t count)
 
 static int probes_take(struct kit *kit, uint64_t count, struct random *random)
 {
-    const char *path = call_flag(kit->call, "--probes"), *as = call_flag(kit->call, "--probes-as");
-    const char *order = call_flag(kit->call, "--order");
-    enum spread spread = UNIFORM;
-    if (as && strcmp(as, "zipf") == 0)
-        spread = ZIPF;
-    else if (as && strcmp(as, "sequential") == 0)
-        spread = SEQUENTIAL;
-    else if (as && strcmp(as, "uniform") != 0)
-        return misuse(kit->call, "--probes-as %s: want uniform, zipf or sequential", as);
-    if (order && strcmp(order, "shuffled") != 0 && strcmp(order, "file") != 0)
-        return misuse(kit->call, "--order %s: want shuffled or file", order);
-    if (path && !words_read(&kit->probe_words, path))
-        return fail(kit->call, "%s: %s", path, strerror(errno));
-    if (!path)
-        probes_make_up(kit, spread, count, random);
-    if (!kit->probe_words.count)
-        return fail(kit->call, "no probes");
+    bool shuffled;
+    const int status = lab_probes_take(kit->call, &kit->probe_words, kit->keys, kit->key_count,
+                                       count, random, &shuffled);
+    if (status != EXIT_DONE)
+        return status;
     kit->probes = words_array(&kit->probe_words);
     kit->probe_count = kit->probe_words.count;
-    if (path ? !order || strcmp(order, "shuffled") == 0 : spread != SEQUENTIAL)
+    if (shuffled)
         word_shuffle(kit->probes, kit->probe_count, random);
     kit->present = tool_resize(NULL, kit->probe_count * sizeof *kit->present);
     for (size_t i = 0; i < kit->probe_count; i++) {

@@ -381,8 +381,9 @@ static int levels_write(const struct levels_lab *lab)
     spread_rows(&s, uniform);
     spread_rows(&s, monkey);
     count_show(&s.setting, lab->count);
-    text_printf(&s.setting, " keys, %d probes of absent keys, filter %s, no cache.", PROBES,
-                lab->filter);
+    text_word(&s.setting, " keys, ");
+    count_show(&s.setting, PROBES);
+    text_printf(&s.setting, " probes of absent keys, filter %s, no cache.", lab->filter);
     text_printf(&s.conclusion,
                 "An absent key costs %.5f wasted reads with uniform bits (predicted %.5f), %.5f "
                 "with Monkey's (predicted %.5f).",

@@ -39,6 +39,32 @@ lab 'r[-1]["reads_per_get_without"] > 3 * r[-1]["reads_per_get"] and r[0]["keys"
     grep -q '^"blocked:10",' avoided.csv && [ "$(wc -l <avoided.csv)" = 3 ] && grep -q uPlot avoided.html && grep -q '<noscript>' avoided.html &&
     grep -q -- '--seed 5' avoided.html && [ "$(grep -c '<tr>' avoided.html)" = 3 ] || { failed=1; echo "FAILED: lab avoided-reads: $(cat err.txt)"; }
 
+# ---- flags: they do what they say, or are refused ----
+reads() { "$tamiz" --json lab avoided-reads --count 20000 --probe-count 9000 --filters blocked:8 --seed 5 --cache 64KiB "$@" |
+    python3 -c 'import json, sys
+d = json.load(sys.stdin)
+assert d["probes"] == 9000
+print(d["rows"][0]["device_reads_without"])'; }
+uniform=$(reads) zipf=$(reads --probes-as zipf) hashed=$(reads --keys-as hashed) sequential=$(reads --probes-as sequential)
+[ "$uniform" -gt "$zipf" ] && [ "$zipf" -gt $((10 * sequential)) ] && [ "$hashed" != "$uniform" ] ||
+    { failed=1; echo "FAILED: avoided-reads, --probes-as and --keys-as: uniform $uniform, zipf $zipf, hashed $hashed, sequential $sequential"; }
+# refused WORDS ARGUMENTS...: status 2, and WORDS on stderr.
+refused() {
+    want=$1
+    shift
+    "$tamiz" lab "$@" >/dev/null 2>err.txt
+    [ $? = 2 ] && grep -q -e "$want" err.txt || { failed=1; echo "FAILED: lab $*: not refused, or without \"$want\": $(cat err.txt)"; }
+}
+for name in curve levels whatif; do refused "$name has no use for --keys-as" $name --keys-as hashed; done
+for name in curve levels; do refused "$name has no use for --probes-as" $name --probes-as zipf; done
+for name in cache size; do refused "$name has no use for --filters" $name --filters bloom:10; done
+for name in avoided-reads cache size; do
+    refused "want decimal or hashed" $name --keys-as random
+    refused "want uniform, zipf or sequential" $name --count 100 --probes-as random
+    refused "names a file" $name --keys page.html --keys-as hashed
+    refused "names a file" $name --count 100 --probes page.html --probes-as zipf
+done
+
 # ---- predicted against actual ----
 build() { python3 -c 'import random
 random.seed(2)
