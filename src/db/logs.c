@@ -33,8 +33,12 @@ tamiz_status store_new_log(struct op *op, struct store *s, uint64_t last_seq)
     st = env_sync_directory(op, s->env, s->directory);
     if (st == TAMIZ_OK) {
         s->logs[s->log_count++] = fresh;
+        atomic_store_explicit(&s->stray_log, false, memory_order_relaxed);
         atomic_store_explicit(&s->active_log, fresh.number, memory_order_relaxed);
     } else {
+        /* Its name may be durable nevertheless, and its removal not. Records behind its first
+         * sequence in an older log would then look like those of a group that failed. */
+        atomic_store_explicit(&s->stray_log, true, memory_order_relaxed);
         (void)log_close(op, &fresh.writer);
         (void)env_remove(op, s->env, path);
     }

@@ -58,6 +58,7 @@ static tamiz_status seal(struct op *op, struct store *s, struct tamiz *const *li
     env_point(s->env, "wal.rotate");
 done:
     mutex_lock(&s->mutex);
+    s->moving_on |= atomic_load_explicit(&s->stray_log, memory_order_relaxed);
     for (size_t i = 0; i < n && st == TAMIZ_OK; i++)
         st = seal_one(op, list[i], fresh[i]);
     for (size_t i = 0; fresh && i < n; i++)

@@ -96,6 +96,8 @@ struct store {
     struct mutex log_mutex;
     struct store_log *logs; /* oldest first */
     size_t log_count, log_capacity;
+    _Atomic bool stray_log; /* a log that was given up may be there again after a power cut: nothing
+                               more may be written before the next one stands */
 
     struct mutex views_mutex;
 

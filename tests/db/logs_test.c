@@ -90,6 +90,28 @@ static void a_log_that_fails_behind_unlogged_writes_leaves_a_store_that_opens(vo
     }
 }
 
+/* The new log's name is durable though its sync failed, and its removal is not: after the power it
+ * is there again, and must not speak against what an older log got afterwards. */
+static void a_log_given_up_says_nothing_of_later_writes(void **state)
+{
+    (void)state;
+    struct world w = world_new(1);
+    tamiz *db = test_open("store", OPTIONS, w.env);
+    assert_public(put(db, "a", &synced), TAMIZ_OK);
+    tamiz_sim_fault fault = TAMIZ_SIM_FAULT_INIT;
+    fault.call = TAMIZ_SIM_DIRSYNC;
+    fault.error = EIO;
+    fault.after = true;
+    assert_true(tamiz_env_sim_fault(w.sim, &fault));
+    assert_public(tamiz_flush(db), TAMIZ_IO_ERROR);
+    tamiz_env_sim_clear(w.sim);
+    assert_public(put(db, "b", &synced), TAMIZ_OK);
+    expect_after(w.sim, TAMIZ_SIM_KEEP, "ab", "");
+    expect_after(w.sim, TAMIZ_SIM_DROP, "ab", "");
+    test_close(db);
+    tamiz_env_sim_free(w.sim);
+}
+
 /* ---- at every call */
 
 struct at_calls {
@@ -213,6 +235,7 @@ static void a_log_stays_while_a_sealed_memtable_needs_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_log_given_up_says_nothing_of_later_writes),
         cmocka_unit_test(closing_keeps_unlogged_writes_that_a_logged_one_follows),
         cmocka_unit_test(a_log_that_fails_behind_unlogged_writes_leaves_a_store_that_opens),
         cmocka_unit_test(sealing_behind_unlogged_writes_may_end_at_any_call),
