@@ -116,19 +116,20 @@ static bool is_full(const struct table_builder *b, struct slice key, struct slic
                                  b->options.block_bytes;
 }
 
-static void count_seq(struct table_builder *b, uint64_t seq)
+/* Of what is about to be added: its lowest sequence, and its highest. */
+static void count_seqs(struct table_builder *b, uint64_t low, uint64_t high)
 {
     struct table_properties *p = &b->said;
     const bool first = p->entries == 0 && b->range_count == 0;
-    p->seq_min = first || seq < p->seq_min ? seq : p->seq_min;
-    p->seq_max = first || seq > p->seq_max ? seq : p->seq_max;
+    p->seq_min = first || low < p->seq_min ? low : p->seq_min;
+    p->seq_max = first || high > p->seq_max ? high : p->seq_max;
 }
 
 static void count_entry(struct table_builder *b, struct slice key, uint64_t stamp,
                         struct slice value)
 {
     struct table_properties *p = &b->said;
-    count_seq(b, stamp_seq(stamp));
+    count_seqs(b, stamp_seq(stamp), stamp_seq(stamp));
     p->entries++;
     p->tombstones += stamp_kind(stamp) == KIND_DELETE;
     p->raw_key_bytes += key.size;
@@ -208,8 +209,7 @@ tamiz_status table_builder_add_range(struct op *op, struct table_builder *b, con
     buf_clear(&b->range_end);
     buf_slice_append(&b->range_end, r->to);
     range_encode(&b->ranges, r);
-    count_seq(b, r->seqs[0]);
-    count_seq(b, r->seqs[r->seq_count - 1]);
+    count_seqs(b, r->seqs[r->seq_count - 1], r->seqs[0]);
     b->range_count++;
     if (b->range_first.failed || b->range_end.failed || b->ranges.failed)
         TRY(op_fail_memory(op));

@@ -116,6 +116,31 @@ static void bounds_and_sequences_are_of_entries_and_ranges_together(void **state
     kit_free(&k);
 }
 
+static void the_first_range_counts_with_all_its_sequences(void **state)
+{
+    (void)state;
+    struct kit k;
+    struct table_summary s;
+    struct table_builder *b;
+    const struct table_build_options options = kit_options("blocked:10", CODEC_NONE);
+    const struct range first = range_of("c", "f", 3);
+    kit_make(&k, 1 << 16);
+    struct op *op = &k.t.op;
+    assert_true(first.seqs[0] > first.seqs[2]);
+    assert_status(op, table_builder_open(op, k.env, &alloc_libc, "t.sst", &options, &b), TAMIZ_OK);
+    assert_status(op, table_builder_add_range(op, b, &first), TAMIZ_OK);
+    summary_init(&s);
+    assert_status(op, table_builder_finish(op, b, &s), TAMIZ_OK);
+    assert_int_equal(s.seq_min, first.seqs[2]);
+    assert_int_equal(s.seq_max, first.seqs[0]);
+    summary_free(&s);
+    struct table *t = kit_table(&k, "t.sst");
+    tamiz_report report = TAMIZ_REPORT_INIT;
+    assert_status(op, table_verify(op, t, &report), TAMIZ_OK);
+    table_free(t);
+    kit_free(&k);
+}
+
 static void a_builder_refuses_ranges_out_of_order(void **state)
 {
     (void)state;
@@ -205,6 +230,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_table_may_have_range_deletes_and_nothing_else),
         cmocka_unit_test(bounds_and_sequences_are_of_entries_and_ranges_together),
+        cmocka_unit_test(the_first_range_counts_with_all_its_sequences),
         cmocka_unit_test(a_builder_refuses_ranges_out_of_order),
         cmocka_unit_test(damaged_ranges_are_told_by_each_question_and_by_verify),
         cmocka_unit_test(the_golden_file_is_written_and_read_the_same),
