@@ -285,7 +285,9 @@ bool merge_skip(struct iter *it, const struct merge_past *past, struct slice key
             move_past(it, key, slice_compare(it->key, key) >= 0);
         return is_past(past, 0);
     }
-    if (!is_past(past, m->heap[0].number))
+    /* Where a seek left it, it may face the other way: a single step turns it. */
+    const bool backward = slice_compare(it->key, key) >= 0;
+    if (!is_past(past, m->heap[0].number) || backward != m->backward)
         return false;
     for (size_t i = 0; i < m->alive; i++) {
         struct iter *source = m->heap[i].it;
