@@ -15,9 +15,10 @@ enum { LINE_BYTES = FILTER_LINE_BYTES, LINE_BITS = LINE_BYTES * 8, K_MAX = 24 };
 /* Odd, without structure: the first 24 outputs of splitmix64 from 0, upper halves, made odd. */
 extern const uint32_t blocked_multipliers[K_MAX];
 
+/* The same as the number of a line times LINE_BYTES: a payload is whole lines. */
 static inline uint64_t line_of(uint64_t mixed, uint64_t payload_bytes)
 {
-    return mul_high(mixed, payload_bytes / LINE_BYTES) * LINE_BYTES;
+    return mul_high(mixed, payload_bytes) & ~(uint64_t)(LINE_BYTES - 1);
 }
 
 static inline uint32_t bit_of(uint64_t mixed, unsigned i)
