@@ -35,8 +35,9 @@ tamiz_status blocked_plan(struct op *op, const tamiz_filter_policy *policy, uint
                           struct filter_plan *plan);
 tamiz_status blocked_build(struct op *op, struct filter_plan *plan, const uint64_t *mixed, size_t n,
                            uint8_t *payload);
-size_t blocked_build_loose(const struct filter_plan *plan, const uint64_t *hashes, size_t n,
-                           uint8_t *payload, uint64_t *seen, size_t room);
+size_t blocked_build_loose(const struct alloc *alloc, const struct filter_plan *plan,
+                           const uint64_t *hashes, size_t n, uint8_t *payload, uint64_t *seen,
+                           size_t room);
 tamiz_status blocked_open(struct op *op, struct filter_view *view);
 void blocked_prefetch(const struct filter_view *view, uint64_t hash);
 void blocked_story(const struct filter_view *view, uint64_t hash, struct buf *out);

@@ -101,18 +101,22 @@ build_loose(set_bits *set, const struct filter_plan *plan, unsigned k, const uin
 }
 
 /* With k known to the compiler where it is what ten bits a key want. */
-AVX2 static size_t build_loose_avx2(const struct filter_plan *plan, const uint64_t *hashes,
-                                    size_t n, uint8_t *payload, uint64_t *seen, size_t room)
+AVX2 static size_t build_loose_avx2(const struct alloc *alloc, const struct filter_plan *plan,
+                                    const uint64_t *hashes, size_t n, uint8_t *payload,
+                                    uint64_t *seen, size_t room)
 {
+    (void)alloc; /* all it needs is the payload */
     const unsigned k = plan->parameters[0];
     if (k == 6)
         return build_loose(set_bits_avx2, plan, 6, hashes, n, payload, seen, room);
     return build_loose(set_bits_avx2, plan, k, hashes, n, payload, seen, room);
 }
 
-AVX512 static size_t build_loose_avx512(const struct filter_plan *plan, const uint64_t *hashes,
-                                        size_t n, uint8_t *payload, uint64_t *seen, size_t room)
+AVX512 static size_t build_loose_avx512(const struct alloc *alloc, const struct filter_plan *plan,
+                                        const uint64_t *hashes, size_t n, uint8_t *payload,
+                                        uint64_t *seen, size_t room)
 {
+    (void)alloc; /* all it needs is the payload */
     const unsigned k = plan->parameters[0];
     if (k == 6)
         return build_loose(set_bits_avx512, plan, 6, hashes, n, payload, seen, room);
@@ -121,7 +125,8 @@ AVX512 static size_t build_loose_avx512(const struct filter_plan *plan, const ui
 
 /* ---- asking ---- */
 
-/* Ones for the first n lanes of eight, at lane_ones + LANES - n: the lanes beyond ask for no bit. */
+/* Ones for the first n lanes of eight, at lane_ones + LANES - n: the lanes beyond ask for no bit.
+ */
 static const uint32_t lane_ones[2 * LANES] = {1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0};
 
 AVX2 static inline __m256i ones_of(unsigned lanes)
