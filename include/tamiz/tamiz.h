@@ -443,6 +443,10 @@ typedef struct tamiz_stats {
     /* Time that flushes and compactions took, waiting included; and how much of it building and
      * checking filters took, that of other table builds (ingestion, repair) included. */
     uint64_t background_us, filter_build_us;
+    /* Now: all memory the store has of the system, its keyspaces together: the three above, what
+     * stands around them and what is kept free for more. Not: what is handed out to the caller, and
+     * batches; nor pages of the log that the system keeps. */
+    uint64_t memory_bytes;
 } tamiz_stats;
 #ifdef __cplusplus
 #define TAMIZ_STATS_INIT tamiz_stats_init_value()
