@@ -13,6 +13,7 @@
 #include "db/logs.h"
 #include "db/options.h"
 #include "db/snapshot.h"
+#include "db/write.h"
 #include "table/merge.h"
 
 /* Of a store that is being closed, or a keyspace that is being dropped. */
@@ -167,6 +168,8 @@ static tamiz_status secure_logs(struct op *op, struct store *s, const struct sea
     mutex_lock(&s->log_mutex);
     const tamiz_status st = store_sync_logs(op, s);
     mutex_unlock(&s->log_mutex);
+    if (st != TAMIZ_OK)
+        store_log_failed(op, s);
     return st;
 }
 

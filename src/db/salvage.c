@@ -279,11 +279,23 @@ done:
     return st;
 }
 
+/* The op's words go on behind the log's name. */
+static tamiz_status find_in_log(struct salvage *r, const struct log_reader *log, tamiz_status st,
+                                uint64_t lost_bytes)
+{
+    if (st != TAMIZ_OUT_OF_MEMORY)
+        log_tell_where(r->op, log);
+    return find_failure(r, st, lost_bytes);
+}
+
 /* A write into the memtable of its keyspace. One that the manifest does not have was dropped, or,
  * with no manifest, is met here. */
 static tamiz_status take_write(struct salvage *r, const struct batch_write *w)
 {
     struct salvage_tree *tree = tree_find(r, w->keyspace);
+    if (!tree && r->has_manifest && w->keyspace >= r->s->state.next_keyspace)
+        return op_fail(r->op, TAMIZ_CORRUPTION, "a write for keyspace %llu, which was never made",
+                       (unsigned long long)w->keyspace);
     if (!tree && r->has_manifest)
         return TAMIZ_OK;
     if (!tree)
@@ -294,45 +306,80 @@ static tamiz_status take_write(struct salvage *r, const struct batch_write *w)
                         w->value);
 }
 
-/* One log as far as it can be read. `next_seq`: behind the last write taken; `limit`: where the
- * next log begins, so that what stands beyond is of a write that failed. */
-static tamiz_status take_record(struct salvage *r, struct slice body, uint64_t limit,
-                                uint64_t *next_seq)
+/* `limit`: where the next log begins, so that what stands beyond is of a write that failed. */
+static tamiz_status take_record(struct salvage *r, const struct log_reader *log, struct slice body,
+                                uint64_t limit)
 {
     struct batch_reader reader;
     struct batch_write w;
     uint64_t first, count;
     tamiz_status st = batch_open(r->op, body, &reader, &first, &count);
     if (st != TAMIZ_OK)
-        return find_failure(r, st, body.size);
-    if (first < *next_seq || first >= limit)
+        return find_in_log(r, log, st, body.size);
+    if (first + count <= r->next_seq || first >= limit)
         return TAMIZ_OK;
+    if (first < r->next_seq)
+        return find_in_log(r, log,
+                           op_fail(r->op, TAMIZ_CORRUPTION,
+                                   "begins at sequence %llu, expected %llu or more",
+                                   (unsigned long long)first, (unsigned long long)r->next_seq),
+                           body.size);
     while (st == TAMIZ_OK && batch_next(&reader, &w))
         st = take_write(r, &w);
-    *next_seq = first + count;
-    return st;
+    r->next_seq = first + count;
+    return find_in_log(r, log, st, body.size);
 }
 
-static tamiz_status look_at_log(struct salvage *r, uint64_t number, uint64_t limit,
-                                uint64_t *next_seq)
+/* A log that begins behind where the logs before it end (`next_seq`; 0: none), or the tables:
+ * writes are missing, and recovery says so where they are known to have been there. Elsewhere it
+ * stops. */
+static void judge_beginning(struct salvage *r, const struct log_reader *log, uint64_t next_seq)
+{
+    const uint64_t first = log->header.first, boot = env_boot_id(r->s->env);
+    const bool first_log = next_seq == 0;
+    const bool known =
+        first_log || log->durable_seen > LOG_HEADER_SIZE || (boot && boot == log->header.boot_id);
+    char words[OP_TEXT_MAX];
+    if (first_log)
+        next_seq = r->has_manifest ? r->last_seq + 1 : first;
+    if (first <= next_seq || r->gap)
+        return;
+    r->gap = !known; /* a crash may leave that */
+    (void)snprintf(words, sizeof words,
+                   "%s: begins at sequence %llu, but what is before it ends at %llu: writes are "
+                   "missing",
+                   log->path, (unsigned long long)first, (unsigned long long)(next_seq - 1));
+    if (known)
+        find(r, 0, words);
+}
+
+/* One log as far as it can be read. */
+static tamiz_status look_at_log(struct salvage *r, uint64_t number, uint64_t limit)
 {
     struct store *s = r->s;
     struct log_reader log = {.path = NULL};
     bool empty = false;
     struct slice body;
+    const uint64_t before = r->next_seq;
     char *path = store_path(r->op, s, FILE_LOG, number);
     tamiz_status st = TAMIZ_OK;
     TRY(path ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
     st = log_reader_open(r->op, s->env, &s->alloc, path, LOG_WAL, IO_LOG, &log, &empty);
     r->report->files++;
+    const bool readable = st == TAMIZ_OK && !empty;
     while (st == TAMIZ_OK && !empty) {
         st = log_next(r->op, &log, env_boot_id(s->env), &body);
         if (st != TAMIZ_OK)
             break;
-        TRY(take_record(r, body, limit, next_seq));
+        TRY(take_record(r, &log, body, limit));
     }
     if (st != TAMIZ_NOT_FOUND)
         TRY(find_failure(r, st, log.content.size > log.at ? log.content.size - log.at : 0));
+    if (readable) {
+        judge_beginning(r, &log, before);
+        if (!r->next_seq)
+            r->next_seq = log.header.first;
+    }
     st = TAMIZ_OK;
 done:
     log_reader_close(&log);
@@ -362,7 +409,6 @@ static uint64_t first_of(struct salvage *r, uint64_t number)
 
 static tamiz_status look_at_logs(struct salvage *r)
 {
-    uint64_t next_seq = 0;
     const size_t n = salvage_count(&r->logs);
     for (size_t i = 0; i < n; i++) {
         if (r->has_manifest && salvage_number(&r->logs, i) < r->s->state.log_number)
@@ -370,12 +416,12 @@ static tamiz_status look_at_logs(struct salvage *r)
         uint64_t limit = SEQ_MAX + 1;
         for (size_t k = i + 1; k < n && limit > SEQ_MAX; k++)
             limit = first_of(r, salvage_number(&r->logs, k));
-        const tamiz_status st = look_at_log(r, salvage_number(&r->logs, i), limit, &next_seq);
+        const tamiz_status st = look_at_log(r, salvage_number(&r->logs, i), limit);
         if (st != TAMIZ_OK)
             return st;
     }
-    if (next_seq && next_seq - 1 > r->last_seq)
-        r->last_seq = next_seq - 1;
+    if (r->next_seq && r->next_seq - 1 > r->last_seq)
+        r->last_seq = r->next_seq - 1;
     return TAMIZ_OK;
 }
 

@@ -27,6 +27,8 @@ struct salvage {
     uint64_t largest;                   /* number of any file */
     bool has_manifest;                  /* s->state is what it says */
     uint64_t last_seq;
+    uint64_t next_seq;          /* behind the last write of the logs; 0: none yet */
+    bool gap;                   /* a crash took the end of a log: what begins later says nothing */
     uint64_t next_keyspace;     /* at least */
     struct salvage_tree *trees; /* ids ascending; [0] is the default keyspace */
     size_t tree_count, tree_room;
