@@ -306,6 +306,8 @@ static tamiz_status sync_before(struct op *op, struct store *s)
     mutex_lock(&s->log_mutex);
     const tamiz_status st = store_sync_logs(op, s);
     mutex_unlock(&s->log_mutex);
+    if (st != TAMIZ_OK)
+        store_log_failed(op, s);
     return st;
 }
 

@@ -13,6 +13,7 @@
 #include "db/logs.h"
 #include "db/options.h"
 #include "db/snapshot.h"
+#include "db/write.h"
 #include "table/merge.h"
 
 /* Of a store that is being closed, or a keyspace that is being dropped. */
@@ -31,13 +32,14 @@ static struct compact_output output_of(struct tamiz *db, uint32_t level, uint64_
     struct compact_output out = {.env = s->env,
                                  .alloc = &s->alloc,
                                  .directory = s->directory,
-                                 .keyspace = db->id,
                                  .table_bytes = o->table,
                                  .level = level,
                                  .run = run,
                                  .next_file = store_next_file,
                                  .next_file_ctx = s};
     out.build = options_recipe(o, level, purpose);
+    out.build.keyspace = db->id;
+    out.build.keyspace_name = slice_of_text(db->id ? db->name : "");
     return out;
 }
 
@@ -166,6 +168,8 @@ static tamiz_status secure_logs(struct op *op, struct store *s, const struct sea
     mutex_lock(&s->log_mutex);
     const tamiz_status st = store_sync_logs(op, s);
     mutex_unlock(&s->log_mutex);
+    if (st != TAMIZ_OK)
+        store_log_failed(op, s);
     return st;
 }
 
