@@ -180,9 +180,10 @@ static __attribute__((noinline)) tamiz_status settle(struct op *op, struct store
 }
 
 /* `asked`: the ledger wants to be asked about this read. */
-static inline __attribute__((always_inline)) tamiz_status
-get(struct op *op, struct tamiz *db, struct slice key, const tamiz_read_options *options,
-    bool asked, struct found *found)
+static inline __attribute__((always_inline)) tamiz_status get(struct op *op, struct tamiz *db,
+                                                              struct slice key,
+                                                              const tamiz_read_options *options,
+                                                              bool asked, struct found *found)
 {
     *found = (struct found){0};
     uint64_t seq;
