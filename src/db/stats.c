@@ -129,6 +129,9 @@ static void fill_counters(tamiz_stats *out, const struct counters *c)
     out->background_us = counter_get(&c->background_us);
     out->filter_build_us = counter_get(&c->filter_build_us);
     out->tables_dropped = counter_get(&c->tables_dropped);
+    out->compaction_filter_dropped = counter_get(&c->judged_dropped);
+    out->compaction_filter_changed = counter_get(&c->judged_changed);
+    out->compaction_filter_again = counter_get(&c->judged_again);
     out->range_deleted = counter_get(&c->memtables.steps[TAMIZ_STEP_RANGE_TOMBSTONE]);
     for (int i = 0; i < TAMIZ_LEVELS; i++)
         out->range_deleted += counter_get(&c->level[i].steps[TAMIZ_STEP_RANGE_TOMBSTONE]);
@@ -256,6 +259,9 @@ static const struct field store_fields[] = {
     WHOLE(range_deletes),
     WHOLE(range_deleted),
     WHOLE(tables_dropped),
+    WHOLE(compaction_filter_dropped),
+    WHOLE(compaction_filter_changed),
+    WHOLE(compaction_filter_again),
     WHOLE(prefix_probes),
     WHOLE(prefix_negatives),
     WHOLE(prefix_false_positives),

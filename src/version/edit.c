@@ -370,10 +370,14 @@ static tamiz_status group(struct op *op, struct manifest_decoded *d)
     struct table_meta *const *added = g.added;
     for (size_t i = 0; i < n; i++) { /* an empty list has no address */
         struct version_edit *tables = &trees[i].tables;
-        tables->removed = tables->removed_count ? removed : NULL;
-        tables->added = tables->added_count ? added : NULL;
-        removed += tables->removed_count;
-        added += tables->added_count;
+        if (tables->removed_count) {
+            tables->removed = removed;
+            removed += tables->removed_count;
+        }
+        if (tables->added_count) {
+            tables->added = added;
+            added += tables->added_count;
+        }
     }
     d->edit.trees = trees;
     d->edit.tree_count = n;
