@@ -81,6 +81,12 @@ typedef struct tamiz_options {
      * (tamiz_write_options.ttl); 0: never. At most 100 years. For puts from now on: what is there
      * keeps its own. docs/expiry.md */
     uint64_t ttl;
+    /* Milliseconds without a write after which runs are merged that need not be, until few are left
+     * and reads are cheap; 0: never. However a writer comes and goes, such merges write at most 3
+     * bytes a byte stored, and they give way to what writers need
+     * (docs/adr/0024-merging-when-idle.md).
+     */
+    uint32_t idle_merge;
 } tamiz_options;
 
 /* The defaults, struct_size set. */
@@ -108,7 +114,7 @@ TAMIZ_API tamiz_status tamiz_options_help(char **text);
              TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE,               \
              TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE},                                      \
             {3, 3, 3, 3, 3, 3, 3, 3}, TAMIZ_COMPACTION_LEVELED, 10, 8, 24, 2, TAMIZ_SYNC_NONE, 0,  \
-            0, {NULL, NULL}, NULL, {NULL, NULL}, 0, TAMIZ_PREFIX_NONE, 0, 0                        \
+            0, {NULL, NULL}, NULL, {NULL, NULL}, 0, TAMIZ_PREFIX_NONE, 0, 0, 1000                  \
     }
 
 #ifdef __cplusplus

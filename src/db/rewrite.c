@@ -15,12 +15,21 @@
 #include "db/snapshot.h"
 #include "table/merge.h"
 
-/* Of a store that is being closed, or a keyspace that is being dropped. */
+/* Who merges what. */
+struct merging {
+    const struct tamiz *db;
+    const struct job *job;
+};
+
+/* Of a store that is being closed, or a keyspace that is being dropped; or it can wait, and
+ * something else cannot. */
 static bool cancelled(void *ctx)
 {
-    const struct tamiz *db = ctx;
-    return atomic_load_explicit(&db->store->closing, memory_order_relaxed) ||
-           atomic_load_explicit(&db->dropped, memory_order_relaxed);
+    const struct merging *m = ctx;
+    const struct store *s = m->db->store;
+    return atomic_load_explicit(&s->closing, memory_order_relaxed) ||
+           atomic_load_explicit(&m->db->dropped, memory_order_relaxed) ||
+           (m->job->idle && atomic_load_explicit(&s->hurry, memory_order_relaxed));
 }
 
 static struct compact_output output_of(struct tamiz *db, uint32_t level, uint64_t run,
@@ -348,6 +357,7 @@ tamiz_status db_merge(struct op *op, struct tamiz *db, struct version *base, str
     struct buf snapshots = buf_init(&s->alloc), tables = buf_init(&s->alloc),
                removed = buf_init(&s->alloc), ranges = buf_init(&s->alloc);
     struct iter *source = NULL;
+    struct merging merging = {db, j};
     uint64_t bytes_in = 0;
     tamiz_status st = TAMIZ_OK;
     const uint64_t from = env_monotonic_ns(s->env);
@@ -373,7 +383,7 @@ tamiz_status db_merge(struct op *op, struct tamiz *db, struct version *base, str
                                      .now_us = store_now(s),
                                      .bottom = j->bottom,
                                      .cancelled = cancelled,
-                                     .cancel_ctx = db};
+                                     .cancel_ctx = &merging};
     struct compact_output out = output_of(db, j->output_level, run, IO_COMPACTION);
     TRY(choose_filter(op, db, j, 0, &out.build.filter));
     env_point(s->env, "compact.output");
