@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "base/coding.h"
+#include "table/ranks.h"
 #include "table/tags.h"
 
 static uint64_t offset_at(const struct block *b, uint32_t i)
@@ -342,152 +343,13 @@ static uint32_t lower_bound_by_halving(const struct block *b, struct slice key, 
     return i == UINT32_MAX ? i : first + i;
 }
 
-/* ---- ranks ---- */
+/* ---- by ranks ---- */
 
-enum { RANKS_SKIP_MOST = 64, RANKS_STRIDE = 4, RANKS_WINDOW = 64 };
-
-/* Where the ranks of the block begin among its words. */
-static size_t ranks_start(size_t skip)
-{
-    return (1 + (skip + 3) / 4 + 3) & ~(size_t)3; /* 16-byte aligned */
-}
-
-/* What all keys of the block begin with, which its first key shows. false: damaged, or too long. */
-static bool common_prefix(const struct block *b, struct slice *prefix)
-{
-    struct block_entry first, last;
-    if (!block_entry_at(b, 0, &first) || first.shared.size ||
-        !block_entry_at(b, b->count - 1, &last))
-        return false;
-    size_t same = slice_common_prefix(first.suffix, last.shared.size ? last.shared : last.suffix);
-    if (last.shared.size && same == last.shared.size)
-        same += slice_common_prefix(slice_of(first.suffix.data + same, first.suffix.size - same),
-                                    last.suffix);
-    *prefix = slice_of(first.suffix.data, same);
-    return same <= RANKS_SKIP_MOST;
-}
-
-size_t block_ranks_size_about(size_t entries)
-{
-    return (entries + RANKS_STRIDE + 4) * sizeof(uint32_t);
-}
-
-size_t block_ranks_size(const struct block *b)
-{
-    struct slice prefix;
-    if (b->count < 2 || !common_prefix(b, &prefix))
-        return 0;
-    const size_t words = ranks_start(prefix.size) + b->count + RANKS_STRIDE;
-    return words * sizeof(uint32_t);
-}
-
-/* Ranks are compared as signed numbers, which SSE2 can: the sign bit is flipped. */
-static uint32_t rank_of(uint32_t big_endian)
-{
-    return big_endian ^ UINT32_C(0x80000000);
-}
-
-static uint32_t key_rank(struct slice key, size_t skip)
-{
-    return rank_of((uint32_t)(slice_prefix8(key, skip) >> 32));
-}
-
-static uint32_t entry_rank(const struct block_entry *e, size_t skip)
-{
-    uint32_t word = 0;
-    for (size_t i = skip; i < skip + 4; i++) {
-        uint8_t byte = 0;
-        if (i < e->shared.size)
-            byte = e->shared.data[i];
-        else if (i - e->shared.size < e->suffix.size)
-            byte = e->suffix.data[i - e->shared.size];
-        word = word << 8 | byte;
-    }
-    return rank_of(word);
-}
-
-void block_ranks_fill(struct block *b, uint32_t *ranks)
-{
-    struct slice prefix;
-    struct block_entry e;
-    if (!common_prefix(b, &prefix))
-        return;
-    const size_t start = ranks_start(prefix.size);
-    memset(ranks, 0, start * sizeof *ranks);
-    ranks[0] = (uint32_t)prefix.size;
-    if (prefix.size)
-        memcpy(ranks + 1, prefix.data, prefix.size);
-    for (uint32_t i = 0; i < b->count; i++) {
-        if (!block_entry_at(b, i, &e))
-            return;
-        ranks[start + i] = entry_rank(&e, prefix.size);
-    }
-    for (uint32_t i = 0; i < RANKS_STRIDE; i++)
-        ranks[start + b->count + i] = INT32_MAX;
-    b->ranks = ranks;
-}
-
-/* How many of the `n` ranks are below x; so many and up to 3 more can be read. */
-static uint32_t count_below(const uint32_t *ranks, uint32_t n, uint32_t x)
-{
-    uint32_t below = 0;
-#if defined(__SSE2__)
-    const __m128i wanted = _mm_set1_epi32((int)x);
-    __m128i sum = _mm_setzero_si128(); /* minus the count, in four lanes */
-    uint32_t i = 0;
-    for (; i + RANKS_STRIDE <= n; i += RANKS_STRIDE)
-        sum =
-            _mm_add_epi32(sum, _mm_cmplt_epi32(_mm_loadu_si128((const void *)(ranks + i)), wanted));
-    int32_t lanes[RANKS_STRIDE];
-    _mm_storeu_si128((void *)lanes, sum);
-    below = (uint32_t) - (lanes[0] + lanes[1] + lanes[2] + lanes[3]);
-    for (; i < n; i++)
-        below += (int32_t)ranks[i] < (int32_t)x;
-#else
-    for (uint32_t i = 0; i < n; i++)
-        below += (int32_t)ranks[i] < (int32_t)x;
-#endif
-    return below;
-}
-
-/* First rank not below x. */
-static uint32_t first_not_below(const uint32_t *ranks, uint32_t n, uint32_t x)
-{
-    uint32_t from = 0;
-    while (n > RANKS_WINDOW) { /* large blocks: halved down to what is counted through */
-        const uint32_t half = n / 2;
-        const bool below = (int32_t)ranks[from + half - 1] < (int32_t)x;
-        from += below ? half : 0;
-        n = below ? n - half : half;
-    }
-    return from + count_below(ranks + from, n, x);
-}
-
-/* By ranks alone. */
-static struct block_near rank_range(const struct block *b, struct slice key)
-{
-    const size_t skip = b->ranks[0];
-    const struct slice prefix = slice_of(b->ranks + 1, skip);
-    if (!slice_has_prefix(key, prefix)) {
-        const uint32_t at = slice_compare(key, prefix) < 0 ? 0 : b->count;
-        return (struct block_near){at, at};
-    }
-    const uint32_t *ranks = b->ranks + ranks_start(skip);
-    const uint32_t x = key_rank(key, skip);
-    const uint32_t from = first_not_below(ranks, b->count, x);
-    uint32_t end = from;
-    while (end < b->count && ranks[end] == x)
-        ++end;
-    return (struct block_near){from, end};
-}
-
-void block_fetch_ranks(const struct block *b)
+void block_fetch_search(const struct block *b)
 {
     if (!b->ranks)
         return;
-    const uint8_t *at = (const uint8_t *)b->ranks;
-    for (size_t line = 0; line < 4; line++)
-        __builtin_prefetch(at + line * 64);
+    ranks_fetch(b->ranks);
     __builtin_prefetch(b->offsets);
     __builtin_prefetch(b->offsets + 64);
 }
@@ -496,7 +358,7 @@ bool block_fetch_near(const struct block *b, struct slice key, struct block_near
 {
     if (!b->ranks)
         return false;
-    *near = rank_range(b, key);
+    *near = ranks_near(b, key);
     if (near->from < b->count)
         fetch_entry(b, near->from);
     return true;
@@ -511,6 +373,6 @@ uint32_t block_lower_bound_near(const struct block *b, struct block_near near, s
 
 uint32_t block_lower_bound(const struct block *b, struct slice key, uint64_t stamp)
 {
-    return b->ranks ? block_lower_bound_near(b, rank_range(b, key), key, stamp)
+    return b->ranks ? block_lower_bound_near(b, ranks_near(b, key), key, stamp)
                     : lower_bound_by_halving(b, key, stamp);
 }

@@ -53,13 +53,14 @@ tamiz_status block_builder_finish(struct op *op, struct block_builder *b, struct
 /* A checked block: borrows its payload, behind which BLOCK_SLACK bytes can be read, so that the
  * tags are compared in whole strides. block_open checks header and the room of the arrays once;
  * each entry is checked when it is decoded: it must end exactly where the next one begins. */
+struct ranks;
 struct block {
     uint32_t count;
     uint32_t width;
     const uint8_t *tags;
     const uint8_t *offsets;
     struct slice entries;
-    const uint32_t *ranks; /* NULL: none; see below */
+    const struct ranks *ranks; /* NULL: none; ranks.h */
 };
 
 struct block_entry {
@@ -105,28 +106,15 @@ tamiz_status block_walk_at(struct block_walk *w, uint32_t i, struct walked *e);
 tamiz_status block_find(const struct block *b, const struct lookup *lookup, uint64_t *stamp,
                         struct slice *value);
 
-/*
- * Ranks, for ordered search: of each entry the four bytes behind what all keys of the block begin
- * with. Made in memory when a block is to stay there: halving over the entries themselves costs a
- * cache miss a step, the ranks of an ordinary block are three lines that come together.
- *
- *     skip u32 | the skipped bytes, padded to whole words | count × rank, as a number | padding
- */
-/* Bytes they take; 0: they would not pay, or the block is damaged. */
-size_t block_ranks_size(const struct block *b);
-/* The same, near enough, before there is a block: of so many entries. */
-size_t block_ranks_size_about(size_t entries);
-/* Into so many bytes, 16-byte aligned, which the block then borrows. */
-void block_ranks_fill(struct block *b, uint32_t *ranks);
-/* Starts fetching what a search for any key touches first, */
-void block_fetch_ranks(const struct block *b);
+/* Starts fetching what an ordered search for any key touches first. */
+void block_fetch_search(const struct block *b);
 /* By the ranks alone: [from, end) are the entries whose rank is the key's; empty: the key would
  * stand at `from`. */
 struct block_near {
     uint32_t from, end;
 };
-/* … and, with that in the cache, the entry that the search for this key will look at. false: the
- * block has no ranks, and *near nothing. */
+/* *near, and the entry that a search for the key will look at is on its way. false: the block has no
+ * ranks, and *near nothing. */
 bool block_fetch_near(const struct block *b, struct slice key, struct block_near *near);
 
 /* Index of the first entry that is not before (key, stamp) in version order: 0..count. UINT32_MAX:

@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <stddef.h>
 
+#include "table/ranks.h"
+
 enum { LINE = 64 };
 
 struct cache {
@@ -60,21 +62,22 @@ struct cached_block *cached_block_new(struct cache *c, size_t size)
 size_t cached_block_cost(size_t size, size_t entries)
 {
     return heap_whole(CACHED_BLOCK_HEADER + size + BLOCK_SLACK) +
-           heap_whole(block_ranks_size_about(entries));
+           heap_whole(ranks_size_about(entries));
 }
 
 /* What stays is searched in order again and again. */
 static void block_rank(struct cached_block *b)
 {
-    const size_t size = b->block.ranks ? 0 : block_ranks_size(&b->block);
-    uint32_t *ranks = size ? heap_take(b->cache->heap, size) : NULL;
+    const size_t size = b->block.ranks ? 0 : ranks_size(&b->block);
+    struct ranks *ranks = size ? heap_take(b->cache->heap, size) : NULL;
     if (!ranks)
         return; /* it is searched without */
-    block_ranks_fill(&b->block, ranks);
-    if (b->block.ranks)
+    if (ranks_fill(&b->block, ranks)) {
+        b->block.ranks = ranks;
         b->whole += heap_whole(size);
-    else
+    } else {
         heap_give(b->cache->heap, ranks);
+    }
 }
 
 static void block_free(struct cached_block *b)

@@ -349,7 +349,7 @@ static void iter_approach_key(struct iter *base, struct slice key, uint64_t stam
         break;
     case 2:
         if (it->approached && hold_near(it, it->near))
-            block_fetch_ranks(&it->held->block);
+            block_fetch_search(&it->held->block);
         break;
     default:
         it->narrowed = it->approached && it->held && it->block == it->near &&

@@ -4,81 +4,40 @@
  * write is read back at once, each read is compared with its bytes, iterators stay open across
  * flushes and compactions, and every so often everything is read in every way at every snapshot.
  *
- * It runs over many sets of options: trees that are deep because their tables are tiny, no filter
- * and each kind of filter, caches of nothing and of everything, background work inside the calls
- * and on threads, in memory and on the real file system.
+ * There are two keyspaces, each with a model of its own: batches write to both, snapshots are of
+ * both, and one of them is dropped and made again, while iterators go on over what was in it.
  *
- *     model_test [SET ...]              all sets, or those named
+ * It runs over the sets of options of sets.h.
+ *
+ *     model_test [SET ...]              all sets, or those named; "more": more-1 and so on
  *     TAMIZ_MODEL_SEED=N                another run; TAMIZ_MODEL_SEED=time: always another
  *     TAMIZ_MODEL_STEPS=N               operations a set (the long form: 2000000)
  *
  * A failure prints these three, and the step. LABEL: threads
- * CTEST: deep tiered lazy off large direct zstd monkey threads-leveled threads-lazy sync
+ * CTEST: deep tiered lazy off large direct zstd monkey threads-leveled threads-lazy sync more busy
  */
 #include "model/model.h"
+#include "model/sets.h"
 
 #include <stdatomic.h>
 #include <time.h>
 
 #include "tamiz/tamiz.h"
 
-struct option_set {
-    const char *name;
-    const char *text;
-    bool in_memory;    /* the file system: in memory, or the real one */
-    int keys;          /* about how many different keys                */
-    uint32_t slowness; /* steps are divided by this */
+enum { SETS = sizeof option_sets / sizeof option_sets[0], SNAPSHOTS = 8, WALKS = 3 };
+
+/* A keyspace: the store's, and what it should be. */
+struct space {
+    tamiz *db;
+    struct model model;
 };
 
-static const struct option_set option_sets[] = {
-    {"deep",
-     "filter=blocked:10 memtable=64KiB block=512 table=16KiB cache=64KiB size_ratio=2 "
-     "level0_runs=2 threads=0 compaction=leveled prefix_filter=3",
-     true, 900, 1},
-    {"tiered",
-     "filter=none memtable=64KiB block=1KiB table=32KiB cache=0 size_ratio=3 level0_runs=2 "
-     "threads=0 compaction=tiered",
-     true, 900, 1},
-    {"lazy",
-     "filter=bloom:5 memtable=64KiB block=1KiB table=16KiB cache=1MiB size_ratio=3 level0_runs=3 "
-     "threads=0 compaction=lazy prefix_filter=sep:0x2f",
-     true, 900, 1},
-    {"off",
-     "filter=bloom:16 memtable=128KiB block=4KiB table=64KiB cache=256MiB threads=0 compaction=off "
-     "prefix_filter=11",
-     true, 600, 1},
-    {"large", "filter=blocked:10 memtable=64MiB cache=64MiB threads=2", false, 3000, 1},
-    {"direct",
-     "filter=blocked:8 direct_io=true memtable=64KiB block=2KiB table=32KiB cache=16KiB "
-     "size_ratio=3 level0_runs=2 threads=0 compaction=leveled",
-     false, 600, 2},
-    {"zstd",
-     "filter=bloom:10 compression=zstd:1 memtable=64KiB block=4KiB table=32KiB cache=128KiB "
-     "size_ratio=3 level0_runs=2 threads=0 compaction=leveled",
-     true, 900, 1},
-    {"monkey",
-     "filter=bloom:8 filter_memory=monkey compression=none,none,zstd:3 memtable=64KiB block=1KiB "
-     "table=16KiB cache=64KiB size_ratio=2 level0_runs=2 threads=0 compaction=lazy verify=false "
-     "prefix_filter=2",
-     true, 900, 1},
-    {"threads-leveled",
-     "filter=blocked:10 memtable=64KiB block=1KiB table=16KiB cache=64KiB size_ratio=2 "
-     "level0_runs=2 threads=2 compaction=leveled prefix_filter=sep:0x00",
-     false, 900, 2},
-    {"threads-lazy",
-     "filter=blocked:fpr=0.02 direct_io=true compression=zstd-dict:1 memtable=64KiB block=1KiB "
-     "table=32KiB cache=0 size_ratio=3 level0_runs=2 threads=2 compaction=lazy",
-     false, 600, 3},
-    {"sync",
-     "filter=blocked:10 sync=always memtable=64KiB block=1KiB table=16KiB cache=1MiB "
-     "level0_runs=2 threads=0 compaction=tiered",
-     true, 600, 2},
-};
-enum { SETS = sizeof option_sets / sizeof option_sets[0], SNAPSHOTS = 8, WALKS = 3 };
+enum { DEFAULT, SIDE, SPACES };
 
 /* An iterator and where the model says it stands. */
 struct walk {
     tamiz_iter *iter;
+    struct space *in;
     uint64_t seq;
     int begin, end; /* keys within its bounds */
     int at;         /* MODEL_NONE: invalid    */
@@ -87,7 +46,7 @@ struct walk {
 
 struct held {
     tamiz_snapshot *snapshot;
-    uint64_t seq;
+    uint64_t seq[SPACES];
 };
 
 struct run {
@@ -95,16 +54,17 @@ struct run {
     uint64_t seed;
     uint64_t step, steps;
     struct test_random random;
-    struct model model;
+    struct space spaces[SPACES];
+    struct space *at;  /* the keyspace of this step */
     tamiz_env *env;    /* NULL: the real one */
     tamiz_env clocked; /* what the store has of it: the same with a clock of the test's own */
     tamiz_env_ops clocked_ops;
     tamiz_options options;
     char directory[64];
     char path[96];
-    tamiz *db;
     tamiz *reader; /* opened for reading beside it, now and then; NULL: not now */
-    uint64_t reader_seq;
+    tamiz *reader_side;
+    uint64_t reader_seq[SPACES];
     struct held held[SNAPSHOTS];
     int held_count;
     struct walk walks[WALKS];
@@ -147,10 +107,10 @@ static bool one_in(struct run *r, uint64_t n)
 static void check_value(struct run *r, int key, const struct model_version *want, const void *value,
                         size_t size)
 {
-    CHECK(size == want->size, "the value has another size", model_key_at(&r->model, key));
-    model_value(want->seed, want->size, r->model.expected);
-    CHECK(size == 0 || memcmp(value, r->model.expected, size) == 0, "the value has other bytes",
-          model_key_at(&r->model, key));
+    CHECK(size == want->size, "the value has another size", model_key_at(&r->at->model, key));
+    model_value(want->seed, want->size, r->at->model.expected);
+    CHECK(size == 0 || memcmp(value, r->at->model.expected, size) == 0, "the value has other bytes",
+          model_key_at(&r->at->model, key));
 }
 
 static tamiz_read_options read_options(struct run *r, const tamiz_snapshot *snapshot)
@@ -165,10 +125,10 @@ static tamiz_read_options read_options(struct run *r, const tamiz_snapshot *snap
 static void check_get(struct run *r, int i, const struct model_version *want,
                       const tamiz_read_options *options)
 {
-    const struct slice key = model_key_at(&r->model, i);
+    const struct slice key = model_key_at(&r->at->model, i);
     void *value;
     size_t size;
-    const tamiz_status st = tamiz_get(r->db, key.data, key.size, &value, &size, options);
+    const tamiz_status st = tamiz_get(r->at->db, key.data, key.size, &value, &size, options);
     CHECK(st == (want ? TAMIZ_OK : TAMIZ_NOT_FOUND), "get: another status", key);
     CHECK(want ? value != NULL : value == NULL, "get: value and status disagree", key);
     if (want)
@@ -179,28 +139,28 @@ static void check_get(struct run *r, int i, const struct model_version *want,
 static void check_get_into(struct run *r, int i, const struct model_version *want,
                            const tamiz_read_options *options)
 {
-    const struct slice key = model_key_at(&r->model, i);
+    const struct slice key = model_key_at(&r->at->model, i);
     const size_t room = one_in(r, 4) ? below(r, 40) : MODEL_VALUE_MAX;
     size_t size = 1;
     const tamiz_status st =
-        tamiz_get_into(r->db, key.data, key.size, r->value, room, &size, options);
+        tamiz_get_into(r->at->db, key.data, key.size, r->value, room, &size, options);
     CHECK(st == (want ? TAMIZ_OK : TAMIZ_NOT_FOUND), "get_into: another status", key);
     if (!want)
         return;
     CHECK(size == want->size, "get_into: the value has another size", key);
-    model_value(want->seed, want->size, r->model.expected);
-    CHECK(memcmp(r->value, r->model.expected, size < room ? size : room) == 0,
+    model_value(want->seed, want->size, r->at->model.expected);
+    CHECK(memcmp(r->value, r->at->model.expected, size < room ? size : room) == 0,
           "get_into: other bytes", key);
 }
 
 static void check_exists(struct run *r, int i, const struct model_version *want,
                          const tamiz_read_options *options)
 {
-    const struct slice key = model_key_at(&r->model, i);
-    const tamiz_status st = tamiz_exists(r->db, key.data, key.size, options);
+    const struct slice key = model_key_at(&r->at->model, i);
+    const tamiz_status st = tamiz_exists(r->at->db, key.data, key.size, options);
     CHECK(st == (want ? TAMIZ_OK : TAMIZ_NOT_FOUND), "exists: another status", key);
     bool maybe = false;
-    CHECK(tamiz_may_contain(r->db, key.data, key.size, &maybe, options) == TAMIZ_OK,
+    CHECK(tamiz_may_contain(r->at->db, key.data, key.size, &maybe, options) == TAMIZ_OK,
           "may_contain failed", key);
     CHECK(maybe || !want, "may_contain denies a key that is there", key);
 }
@@ -212,10 +172,10 @@ static const tamiz_snapshot *any_moment(struct run *r, uint64_t *seq)
 {
     const uint64_t i = below(r, (uint64_t)r->held_count + 2);
     if (i >= (uint64_t)r->held_count) {
-        *seq = r->model.seq;
+        *seq = r->at->model.seq;
         return NULL;
     }
-    *seq = r->held[i].seq;
+    *seq = r->held[i].seq[r->at - r->spaces];
     return r->held[i].snapshot;
 }
 
@@ -223,8 +183,8 @@ static void step_read(struct run *r)
 {
     uint64_t seq;
     const tamiz_read_options options = read_options(r, any_moment(r, &seq));
-    const int i = (int)below(r, (uint64_t)r->model.count);
-    const struct model_version *want = model_get(&r->model, i, seq);
+    const int i = (int)below(r, (uint64_t)r->at->model.count);
+    const struct model_version *want = model_get(&r->at->model, i, seq);
     switch (below(r, 3)) {
     case 0: check_get(r, i, want, &options); break;
     case 1: check_get_into(r, i, want, &options); break;
@@ -240,11 +200,11 @@ static void step_read_stranger(struct run *r)
     const struct slice key = slice_of(r->key, model_key_any(&r->random, r->key));
     void *value;
     size_t size;
-    if (model_find(&r->model, key) != MODEL_NONE)
+    if (model_find(&r->at->model, key) != MODEL_NONE)
         return;
-    CHECK(tamiz_get(r->db, key.data, key.size, &value, &size, &options) == TAMIZ_NOT_FOUND,
+    CHECK(tamiz_get(r->at->db, key.data, key.size, &value, &size, &options) == TAMIZ_NOT_FOUND,
           "get finds a key that was never written", key);
-    CHECK(tamiz_exists(r->db, key.data, key.size, &options) == TAMIZ_NOT_FOUND,
+    CHECK(tamiz_exists(r->at->db, key.data, key.size, &options) == TAMIZ_NOT_FOUND,
           "exists finds a key that was never written", key);
 }
 
@@ -261,15 +221,15 @@ static void step_multi_get(struct run *r)
     void *values[MULTI_MAX];
     tamiz_status statuses[MULTI_MAX];
     for (size_t i = 0; i < n; i++) {
-        which[i] = (int)below(r, (uint64_t)r->model.count);
-        keys[i] = r->model.keys[which[i]].data;
-        key_sizes[i] = r->model.keys[which[i]].size;
+        which[i] = (int)below(r, (uint64_t)r->at->model.count);
+        keys[i] = r->at->model.keys[which[i]].data;
+        key_sizes[i] = r->at->model.keys[which[i]].size;
     }
     const tamiz_status st =
-        tamiz_multi_get(r->db, n, keys, key_sizes, values, value_sizes, statuses, &options);
+        tamiz_multi_get(r->at->db, n, keys, key_sizes, values, value_sizes, statuses, &options);
     CHECK(st == TAMIZ_OK, "multi_get failed", NO_KEY);
     for (size_t i = 0; i < n; i++) {
-        const struct model_version *want = model_get(&r->model, which[i], seq);
+        const struct model_version *want = model_get(&r->at->model, which[i], seq);
         const struct slice key = slice_of(keys[i], key_sizes[i]);
         CHECK(statuses[i] == (want ? TAMIZ_OK : TAMIZ_NOT_FOUND), "multi_get: another status", key);
         CHECK(want ? values[i] != NULL : values[i] == NULL, "multi_get: status without value", key);
@@ -286,14 +246,14 @@ static void walk_check(struct run *r, struct walk *w, const char *move)
     size_t size = 0;
     CHECK(tamiz_iter_status(w->iter) == TAMIZ_OK, move, NO_KEY);
     CHECK(tamiz_iter_valid(w->iter) == (w->at != MODEL_NONE), move,
-          w->at == MODEL_NONE ? NO_KEY : model_key_at(&r->model, w->at));
+          w->at == MODEL_NONE ? NO_KEY : model_key_at(&r->at->model, w->at));
     if (w->at == MODEL_NONE)
         return;
     const void *data = tamiz_iter_key(w->iter, &size);
-    CHECK(slice_equal(slice_of(data, size), model_key_at(&r->model, w->at)), move,
+    CHECK(slice_equal(slice_of(data, size), model_key_at(&r->at->model, w->at)), move,
           slice_of(data, size));
     data = tamiz_iter_value(w->iter, &size);
-    check_value(r, w->at, model_get(&r->model, w->at, w->seq), data, size);
+    check_value(r, w->at, model_get(&r->at->model, w->at, w->seq), data, size);
 }
 
 static void walk_close(struct walk *w)
@@ -318,7 +278,7 @@ static struct slice any_key(struct run *r)
 {
     if (one_in(r, 4))
         return slice_of(r->key, model_key_any(&r->random, r->key));
-    return model_key_at(&r->model, (int)below(r, (uint64_t)r->model.count));
+    return model_key_at(&r->at->model, (int)below(r, (uint64_t)r->at->model.count));
 }
 
 static void walk_bound(struct run *r, struct walk *w, tamiz_read_options *options)
@@ -327,22 +287,23 @@ static void walk_bound(struct run *r, struct walk *w, tamiz_read_options *option
         const struct slice lower = any_key(r);
         options->lower = w->lower = key_copy(lower);
         options->lower_size = lower.size;
-        w->begin = model_lower_bound(&r->model, lower);
+        w->begin = model_lower_bound(&r->at->model, lower);
     }
     if (one_in(r, 3)) {
         const struct slice upper = any_key(r);
         options->upper = w->upper = key_copy(upper);
         options->upper_size = upper.size;
-        w->end = model_lower_bound(&r->model, upper);
+        w->end = model_lower_bound(&r->at->model, upper);
     }
     if (one_in(r, 4)) {
         const struct slice whole = any_key(r);
         const struct slice prefix = slice_of(whole.data, below(r, whole.size + 1));
         options->prefix = w->prefix = key_copy(prefix);
         options->prefix_size = prefix.size;
-        int first = model_lower_bound(&r->model, prefix);
+        int first = model_lower_bound(&r->at->model, prefix);
         int last = first;
-        while (last < r->model.count && slice_has_prefix(model_key_at(&r->model, last), prefix))
+        while (last < r->at->model.count &&
+               slice_has_prefix(model_key_at(&r->at->model, last), prefix))
             last++;
         w->begin = first > w->begin ? first : w->begin;
         w->end = last < w->end ? last : w->end;
@@ -351,27 +312,28 @@ static void walk_bound(struct run *r, struct walk *w, tamiz_read_options *option
 
 static void walk_open(struct run *r, struct walk *w)
 {
-    *w = (struct walk){.end = r->model.count, .at = MODEL_NONE};
+    *w = (struct walk){.in = r->at, .end = r->at->model.count, .at = MODEL_NONE};
     tamiz_read_options options = read_options(r, any_moment(r, &w->seq));
     walk_bound(r, w, &options);
-    CHECK(tamiz_iter_open(r->db, &options, &w->iter) == TAMIZ_OK, "iter_open failed", NO_KEY);
+    CHECK(tamiz_iter_open(r->at->db, &options, &w->iter) == TAMIZ_OK, "iter_open failed", NO_KEY);
     walk_check(r, w, "an iterator is valid before its first seek");
 }
 
 static void walk_seek(struct run *r, struct walk *w)
 {
     const struct slice target = any_key(r);
-    const int at = model_lower_bound(&r->model, target);
+    const int at = model_lower_bound(&r->at->model, target);
     if (one_in(r, 2)) {
         tamiz_iter_seek(w->iter, target.data, target.size);
-        w->at = model_forward(&r->model, at > w->begin ? at : w->begin, w->end, w->seq);
+        w->at = model_forward(&r->at->model, at > w->begin ? at : w->begin, w->end, w->seq);
         walk_check(r, w, "iterator: seek");
         return;
     }
-    const bool there = at < r->model.count && slice_equal(model_key_at(&r->model, at), target);
+    const bool there =
+        at < r->at->model.count && slice_equal(model_key_at(&r->at->model, at), target);
     const int last = there ? at : at - 1;
     tamiz_iter_seek_for_prev(w->iter, target.data, target.size);
-    w->at = model_backward(&r->model, last < w->end ? last : w->end - 1, w->begin, w->seq);
+    w->at = model_backward(&r->at->model, last < w->end ? last : w->end - 1, w->begin, w->seq);
     walk_check(r, w, "iterator: seek_for_prev");
 }
 
@@ -382,8 +344,8 @@ static void walk_step(struct run *r, struct walk *w, bool forward)
     else
         tamiz_iter_prev(w->iter);
     if (w->at != MODEL_NONE)
-        w->at = forward ? model_forward(&r->model, w->at + 1, w->end, w->seq)
-                        : model_backward(&r->model, w->at - 1, w->begin, w->seq);
+        w->at = forward ? model_forward(&r->at->model, w->at + 1, w->end, w->seq)
+                        : model_backward(&r->at->model, w->at - 1, w->begin, w->seq);
     walk_check(r, w, forward ? "iterator: next" : "iterator: prev");
 }
 
@@ -392,11 +354,11 @@ static void walk_move(struct run *r, struct walk *w)
     const uint64_t move = below(r, 10);
     if (move == 0) {
         tamiz_iter_seek_first(w->iter);
-        w->at = model_forward(&r->model, w->begin, w->end, w->seq);
+        w->at = model_forward(&r->at->model, w->begin, w->end, w->seq);
         walk_check(r, w, "iterator: seek_first");
     } else if (move == 1) {
         tamiz_iter_seek_last(w->iter);
-        w->at = model_backward(&r->model, w->end - 1, w->begin, w->seq);
+        w->at = model_backward(&r->at->model, w->end - 1, w->begin, w->seq);
         walk_check(r, w, "iterator: seek_last");
     } else if (move <= 3) {
         walk_seek(r, w);
@@ -414,6 +376,7 @@ static void step_walk(struct run *r)
         walk_close(w);
     if (!w->iter)
         walk_open(r, w);
+    r->at = w->in;
     for (uint64_t n = 1 + below(r, 8); n; n--)
         walk_move(r, w);
 }
@@ -434,14 +397,14 @@ static struct model_version any_value(struct run *r)
 /* Small sets of keys are written again and again, so that versions pile up. */
 static int any_written_key(struct run *r)
 {
-    const int range = one_in(r, 4) ? 40 : r->model.count;
+    const int range = one_in(r, 4) ? 40 : r->at->model.count;
     return (int)below(r, (uint64_t)range);
 }
 
 static void check_now(struct run *r, int key)
 {
     const tamiz_read_options options = TAMIZ_READ_OPTIONS_INIT;
-    check_get_into(r, key, model_get(&r->model, key, r->model.seq), &options);
+    check_get_into(r, key, model_get(&r->at->model, key, r->at->model.seq), &options);
 }
 
 /* ---- the clock: it moves when a step says so, and all that is said of it is exact */
@@ -460,8 +423,15 @@ static uint64_t model_wall_us(void *ctx)
 static uint64_t any_ttl(struct run *r, struct model_version *version)
 {
     const uint64_t ttl = one_in(r, 4) ? 1 + below(r, one_in(r, 8) ? 100000 : 300) : 0;
-    version->expires_us = ttl ? r->model.now_us + ttl * SECOND : 0;
+    version->expires_us = ttl ? r->at->model.now_us + ttl * SECOND : 0;
     return ttl;
+}
+
+static void run_set_clock(struct run *r, uint64_t now_us)
+{
+    for (int i = 0; i < SPACES; i++)
+        r->spaces[i].model.now_us = now_us;
+    atomic_store(&model_clock_us, now_us);
 }
 
 /* An iterator has one moment from when it first needs one, which the model can't know. */
@@ -470,8 +440,7 @@ static void step_clock(struct run *r)
     for (int i = 0; i < WALKS; i++)
         if (r->walks[i].iter)
             walk_close(&r->walks[i]);
-    r->model.now_us += 1 + below(r, 100 * SECOND);
-    atomic_store(&model_clock_us, r->model.now_us);
+    run_set_clock(r, r->at->model.now_us + 1 + below(r, 100 * SECOND));
     for (int i = 0; i < 5; i++)
         check_now(r, any_written_key(r));
 }
@@ -479,24 +448,24 @@ static void step_clock(struct run *r)
 static void step_put(struct run *r)
 {
     const int i = any_written_key(r);
-    const struct slice key = model_key_at(&r->model, i);
+    const struct slice key = model_key_at(&r->at->model, i);
     struct model_version version = any_value(r);
     tamiz_write_options options = TAMIZ_WRITE_OPTIONS_INIT;
     options.sync = one_in(r, 200);
     options.ttl = any_ttl(r, &version);
     model_value(version.seed, version.size, r->value);
-    CHECK(tamiz_put(r->db, key.data, key.size, r->value, version.size, &options) == TAMIZ_OK,
+    CHECK(tamiz_put(r->at->db, key.data, key.size, r->value, version.size, &options) == TAMIZ_OK,
           "put failed", key);
-    model_add(&r->model, i, version);
+    model_add(&r->at->model, i, version);
     check_now(r, i);
 }
 
 static void step_delete(struct run *r)
 {
     const int i = any_written_key(r);
-    const struct slice key = model_key_at(&r->model, i);
-    CHECK(tamiz_delete(r->db, key.data, key.size, NULL) == TAMIZ_OK, "delete failed", key);
-    model_add(&r->model, i, (struct model_version){.is_put = false});
+    const struct slice key = model_key_at(&r->at->model, i);
+    CHECK(tamiz_delete(r->at->db, key.data, key.size, NULL) == TAMIZ_OK, "delete failed", key);
+    model_add(&r->at->model, i, (struct model_version){.is_put = false});
     check_now(r, i);
 }
 
@@ -510,8 +479,8 @@ static struct key_pair any_range(struct run *r)
     struct slice a, b;
     if (one_in(r, 3)) { /* a few neighbours */
         const int i = any_written_key(r), k = i + 1 + (int)below(r, 8);
-        a = model_key_at(&r->model, i);
-        b = model_key_at(&r->model, k < r->model.count ? k : r->model.count - 1);
+        a = model_key_at(&r->at->model, i);
+        b = model_key_at(&r->at->model, k < r->at->model.count ? k : r->at->model.count - 1);
         a.data = key_copy(a);
     } else {
         a = any_key(r); /* which may stand where the next one will */
@@ -535,19 +504,20 @@ static void range_free(struct key_pair p)
 static void step_delete_range(struct run *r)
 {
     const struct key_pair p = any_range(r);
-    const int from = model_lower_bound(&r->model, p.low), to = model_lower_bound(&r->model, p.high);
+    const int from = model_lower_bound(&r->at->model, p.low),
+              to = model_lower_bound(&r->at->model, p.high);
     const tamiz_status st =
-        tamiz_delete_range(r->db, p.low.data, p.low.size, p.high.data, p.high.size, NULL);
+        tamiz_delete_range(r->at->db, p.low.data, p.low.size, p.high.data, p.high.size, NULL);
     const bool empty = slice_equal(p.low, p.high);
     CHECK(st == (empty ? TAMIZ_INVALID_ARGUMENT : TAMIZ_OK), "delete_range: another status", p.low);
-    CHECK(tamiz_delete_range(r->db, p.high.data, p.high.size, p.low.data, p.low.size, NULL) ==
+    CHECK(tamiz_delete_range(r->at->db, p.high.data, p.high.size, p.low.data, p.low.size, NULL) ==
               TAMIZ_INVALID_ARGUMENT,
           "delete_range takes a backward range", p.low);
     if (!empty)
-        model_delete_range(&r->model, from, to);
-    for (int i = from > 0 ? from - 1 : 0; i <= to && i < r->model.count && i < from + 3; i++)
+        model_delete_range(&r->at->model, from, to);
+    for (int i = from > 0 ? from - 1 : 0; i <= to && i < r->at->model.count && i < from + 3; i++)
         check_now(r, i);
-    if (to < r->model.count)
+    if (to < r->at->model.count)
         check_now(r, to);
     range_free(p);
 }
@@ -556,6 +526,7 @@ static void step_batch(struct run *r)
 {
     tamiz_batch *batch = tamiz_batch_new();
     const size_t n = below(r, 21);
+    struct space *whole = r->at; /* where it is written to */
     size_t ranges = 0;
     int first = MODEL_NONE;
     tamiz_write_options options = TAMIZ_WRITE_OPTIONS_INIT;
@@ -563,36 +534,41 @@ static void step_batch(struct run *r)
     options.ttl = any_ttl(r, &like);
     assert_non_null(batch);
     for (size_t k = 0; k < n; k++) {
+        if (one_in(r, 4)) {
+            r->at = &r->spaces[below(r, SPACES)];
+            first = MODEL_NONE;
+        }
+        tamiz *in = r->at == whole && one_in(r, 2) ? NULL : r->at->db;
         const int i = first != MODEL_NONE && one_in(r, 5) ? first : any_written_key(r);
-        const struct slice key = model_key_at(&r->model, i);
+        const struct slice key = model_key_at(&r->at->model, i);
         struct model_version version = {.is_put = false};
         tamiz_status st;
         if (one_in(r, 40)) {
             const struct key_pair p = any_range(r);
-            st = tamiz_batch_delete_range(batch, NULL, p.low.data, p.low.size, p.high.data,
+            st = tamiz_batch_delete_range(batch, in, p.low.data, p.low.size, p.high.data,
                                           p.high.size);
             const bool empty = slice_equal(p.low, p.high);
             CHECK(st == (empty ? TAMIZ_INVALID_ARGUMENT : TAMIZ_OK), "a batch and a range", p.low);
             if (!empty)
-                model_delete_range(&r->model, model_lower_bound(&r->model, p.low),
-                                   model_lower_bound(&r->model, p.high));
+                model_delete_range(&r->at->model, model_lower_bound(&r->at->model, p.low),
+                                   model_lower_bound(&r->at->model, p.high));
             ranges += !empty;
             range_free(p);
         }
         if (one_in(r, 4)) {
-            st = tamiz_batch_delete(batch, NULL, key.data, key.size);
+            st = tamiz_batch_delete(batch, in, key.data, key.size);
         } else {
             version = any_value(r);
             version.expires_us = like.expires_us;
             model_value(version.seed, version.size, r->value);
-            st = tamiz_batch_put(batch, NULL, key.data, key.size, r->value, version.size);
+            st = tamiz_batch_put(batch, in, key.data, key.size, r->value, version.size);
         }
         CHECK(st == TAMIZ_OK, "a batch takes no more", key);
-        model_add(&r->model, i, version);
+        model_add(&r->at->model, i, version);
         first = first == MODEL_NONE ? i : first;
     }
     CHECK(tamiz_batch_count(batch) == n + ranges, "a batch miscounts", NO_KEY);
-    CHECK(tamiz_write(r->db, batch, &options) == TAMIZ_OK, "write failed", NO_KEY);
+    CHECK(tamiz_write(whole->db, batch, &options) == TAMIZ_OK, "write failed", NO_KEY);
     tamiz_batch_free(batch);
     if (first != MODEL_NONE)
         check_now(r, first);
@@ -608,8 +584,8 @@ static void build_table(struct run *r, const char *path)
     int left = (int)(1 + below(r, 30));
     tamiz_table_writer *w;
     CHECK(tamiz_table_writer_open(path, &r->options, &w) == TAMIZ_OK, "no table writer", NO_KEY);
-    for (int i = from; i < r->model.count && left > 0; i += stride, left--) {
-        const struct slice key = model_key_at(&r->model, i);
+    for (int i = from; i < r->at->model.count && left > 0; i += stride, left--) {
+        const struct slice key = model_key_at(&r->at->model, i);
         struct model_version version = {.is_put = false};
         tamiz_status st;
         if (one_in(r, 4)) {
@@ -620,7 +596,7 @@ static void build_table(struct run *r, const char *path)
             st = tamiz_table_writer_put(w, key.data, key.size, r->value, version.size);
         }
         CHECK(st == TAMIZ_OK, "a table writer takes no more", key);
-        model_add(&r->model, i, version);
+        model_add(&r->at->model, i, version);
     }
     CHECK(tamiz_table_writer_finish(w, NULL, NULL) == TAMIZ_OK, "no table came of it", NO_KEY);
 }
@@ -642,7 +618,7 @@ static void step_ingest(struct run *r)
         list[i] = paths[i];
         build_table(r, paths[i]);
     }
-    CHECK(tamiz_ingest(r->db, list, n) == TAMIZ_OK, "ingest failed", NO_KEY);
+    CHECK(tamiz_ingest(r->at->db, list, n) == TAMIZ_OK, "ingest failed", NO_KEY);
     for (size_t i = 0; i < n; i++)
         CHECK(env->ops->remove(env->ctx, paths[i]) == 0, "an ingested file is gone", NO_KEY);
     check_now(r, any_written_key(r));
@@ -659,8 +635,9 @@ static void step_snapshot(struct run *r)
         return;
     }
     struct held *held = &r->held[r->held_count];
-    CHECK(tamiz_snapshot_take(r->db, &held->snapshot) == TAMIZ_OK, "no snapshot", NO_KEY);
-    held->seq = r->model.seq;
+    CHECK(tamiz_snapshot_take(r->at->db, &held->snapshot) == TAMIZ_OK, "no snapshot", NO_KEY);
+    for (int i = 0; i < SPACES; i++)
+        held->seq[i] = r->spaces[i].model.seq;
     r->held_count++;
 }
 
@@ -668,15 +645,15 @@ static void step_snapshot(struct run *r)
 
 static void check_scan(struct run *r, const tamiz_snapshot *snapshot, uint64_t seq, bool forward)
 {
-    struct walk w = {.end = r->model.count, .at = MODEL_NONE, .seq = seq};
+    struct walk w = {.end = r->at->model.count, .at = MODEL_NONE, .seq = seq};
     const tamiz_read_options options = read_options(r, snapshot);
-    CHECK(tamiz_iter_open(r->db, &options, &w.iter) == TAMIZ_OK, "iter_open failed", NO_KEY);
+    CHECK(tamiz_iter_open(r->at->db, &options, &w.iter) == TAMIZ_OK, "iter_open failed", NO_KEY);
     if (forward) {
         tamiz_iter_seek_first(w.iter);
-        w.at = model_forward(&r->model, 0, w.end, seq);
+        w.at = model_forward(&r->at->model, 0, w.end, seq);
     } else {
         tamiz_iter_seek_last(w.iter);
-        w.at = model_backward(&r->model, w.end - 1, 0, seq);
+        w.at = model_backward(&r->at->model, w.end - 1, 0, seq);
     }
     walk_check(r, &w, forward ? "scan: first" : "scan: last");
     while (w.at != MODEL_NONE)
@@ -687,25 +664,50 @@ static void check_scan(struct run *r, const tamiz_snapshot *snapshot, uint64_t s
 static void check_moment(struct run *r, const tamiz_snapshot *snapshot, uint64_t seq)
 {
     const tamiz_read_options options = read_options(r, snapshot);
-    for (int i = 0; i < r->model.count; i++)
-        check_get_into(r, i, model_get(&r->model, i, seq), &options);
+    for (int i = 0; i < r->at->model.count; i++)
+        check_get_into(r, i, model_get(&r->at->model, i, seq), &options);
     check_scan(r, snapshot, seq, true);
     check_scan(r, snapshot, seq, false);
 }
 
+/* All keyspaces now. */
+static void check_all_now(struct run *r)
+{
+    for (int i = 0; i < SPACES; i++) {
+        r->at = &r->spaces[i];
+        check_moment(r, NULL, r->at->model.seq);
+    }
+}
+
 static void check_everything(struct run *r)
 {
-    check_moment(r, NULL, r->model.seq);
-    for (int i = 0; i < r->held_count; i++)
-        check_moment(r, r->held[i].snapshot, r->held[i].seq);
+    check_all_now(r);
+    for (int k = 0; k < SPACES; k++) {
+        r->at = &r->spaces[k];
+        for (int i = 0; i < r->held_count; i++)
+            check_moment(r, r->held[i].snapshot, r->held[i].seq[k]);
+    }
 }
 
 /* ---- the store's own work */
 
+static void side_open(struct run *r, tamiz *db, tamiz **side)
+{
+    CHECK(tamiz_keyspace_open(db, "side", NULL, side) == TAMIZ_OK, "no keyspace", NO_KEY);
+}
+
 static void run_open(struct run *r)
 {
-    CHECK(tamiz_open(r->path, &r->options, &r->db) == TAMIZ_OK, "open failed", NO_KEY);
-    CHECK(tamiz_health(r->db) == TAMIZ_OK, "health after open", NO_KEY);
+    tamiz **db = &r->spaces[DEFAULT].db;
+    CHECK(tamiz_open(r->path, &r->options, db) == TAMIZ_OK, "open failed", NO_KEY);
+    CHECK(tamiz_health(*db) == TAMIZ_OK, "health after open", NO_KEY);
+    side_open(r, *db, &r->spaces[SIDE].db);
+}
+
+static void run_close(struct run *r)
+{
+    CHECK(tamiz_close(r->spaces[SIDE].db) == TAMIZ_INVALID_ARGUMENT, "half a close", NO_KEY);
+    CHECK(tamiz_close(r->spaces[DEFAULT].db) == TAMIZ_OK, "close failed", NO_KEY);
 }
 
 static void run_let_go(struct run *r)
@@ -726,19 +728,26 @@ static void reader_close(struct run *r)
 /* A second handle that only reads must see the moment it was opened or refreshed at. */
 static void step_reader(struct run *r)
 {
-    if (!r->reader) {
+    const bool opens = !r->reader;
+    if (opens) {
         tamiz_options o = r->options;
         o.read_only = true;
         CHECK(tamiz_open(r->path, &o, &r->reader) == TAMIZ_OK, "open for reading failed", NO_KEY);
-        r->reader_seq = r->model.seq;
-    } else if (one_in(r, 2)) {
-        CHECK(tamiz_refresh(r->reader) == TAMIZ_OK, "refresh failed", NO_KEY);
-        r->reader_seq = r->model.seq;
     }
-    tamiz *writer = r->db;
-    r->db = r->reader;
-    check_moment(r, NULL, r->reader_seq);
-    r->db = writer;
+    const bool moves = opens || one_in(r, 2);
+    if (moves && !opens)
+        CHECK(tamiz_refresh(r->reader) == TAMIZ_OK, "refresh failed", NO_KEY);
+    if (moves)
+        side_open(r, r->reader, &r->reader_side);
+    for (int i = 0; i < SPACES; i++) {
+        r->at = &r->spaces[i];
+        if (moves)
+            r->reader_seq[i] = r->at->model.seq;
+        tamiz *writer = r->at->db;
+        r->at->db = i == SIDE ? r->reader_side : r->reader;
+        check_moment(r, NULL, r->reader_seq[i]);
+        r->at->db = writer;
+    }
     if (one_in(r, 4))
         reader_close(r);
 }
@@ -746,11 +755,27 @@ static void step_reader(struct run *r)
 static void step_reopen(struct run *r)
 {
     if (r->held_count || r->walks[0].iter)
-        CHECK(tamiz_close(r->db) == TAMIZ_BUSY, "close with an open snapshot or iterator", NO_KEY);
+        CHECK(tamiz_close(r->spaces[DEFAULT].db) == TAMIZ_BUSY,
+              "close with an open snapshot or iterator", NO_KEY);
     run_let_go(r);
-    CHECK(tamiz_close(r->db) == TAMIZ_OK, "close failed", NO_KEY);
+    run_close(r);
     run_open(r);
-    check_moment(r, NULL, r->model.seq);
+    check_all_now(r);
+}
+
+/* All that it has is gone, at every moment; but an iterator goes on. */
+static void step_drop(struct run *r)
+{
+    struct space *side = &r->spaces[SIDE];
+    tamiz *db = r->spaces[DEFAULT].db, *dropped = side->db;
+    CHECK(tamiz_keyspace_drop(db, "side") == TAMIZ_OK, "drop failed", NO_KEY);
+    CHECK(tamiz_put(dropped, "k", 1, "", 0, NULL) == TAMIZ_CLOSED, "a dropped handle", NO_KEY);
+    model_delete_range(&side->model, 0, side->model.count);
+    for (int i = 0; i < r->held_count; i++)
+        r->held[i].seq[SIDE] = side->model.seq;
+    side_open(r, db, &side->db);
+    r->at = side;
+    check_moment(r, NULL, side->model.seq);
 }
 
 /* The life goes on in a copy, which must be what the store was. */
@@ -758,15 +783,15 @@ static void step_checkpoint(struct run *r)
 {
     char copy[sizeof r->path];
     (void)snprintf(copy, sizeof copy, "%s/store-%llu", r->directory, (unsigned long long)r->step);
-    CHECK(tamiz_checkpoint(r->db, copy) == TAMIZ_OK, "checkpoint failed", NO_KEY);
+    CHECK(tamiz_checkpoint(r->at->db, copy) == TAMIZ_OK, "checkpoint failed", NO_KEY);
     reader_close(r);
     run_let_go(r);
-    CHECK(tamiz_close(r->db) == TAMIZ_OK, "close failed", NO_KEY);
+    run_close(r);
     if (!r->env)
         CHECK(tamiz_destroy(r->path) == TAMIZ_OK, "destroy failed", NO_KEY);
     memcpy(r->path, copy, sizeof copy);
     run_open(r);
-    check_moment(r, NULL, r->model.seq);
+    check_all_now(r);
 }
 
 static void step_compact(struct run *r)
@@ -777,9 +802,9 @@ static void step_compact(struct run *r)
     const struct slice b = any_key(r);
     const bool swapped = slice_compare(a, b) > 0;
     const struct slice low = swapped ? b : a, high = swapped ? a : b;
-    const tamiz_status st = one_in(r, 3)
-                                ? tamiz_compact(r->db, NULL, 0, NULL, 0)
-                                : tamiz_compact(r->db, low.data, low.size, high.data, high.size);
+    const tamiz_status st =
+        one_in(r, 3) ? tamiz_compact(r->at->db, NULL, 0, NULL, 0)
+                     : tamiz_compact(r->at->db, low.data, low.size, high.data, high.size);
     /* An empty range may be refused, as long as nothing else is. */
     const bool empty = slice_equal(low, high);
     CHECK(st == TAMIZ_OK || (empty && st == TAMIZ_INVALID_ARGUMENT), "compact failed", low);
@@ -789,7 +814,7 @@ static void step_compact(struct run *r)
 static void step_compact_table(struct run *r)
 {
     const unsigned level = (unsigned)below(r, one_in(r, 4) ? TAMIZ_LEVELS : 3);
-    const tamiz_status st = tamiz_compact_table(r->db, level, below(r, 6));
+    const tamiz_status st = tamiz_compact_table(r->at->db, level, below(r, 6));
     CHECK(st == TAMIZ_OK || st == TAMIZ_NOT_FOUND, "compact_table failed", NO_KEY);
 }
 
@@ -797,24 +822,25 @@ static void step_background(struct run *r)
 {
     bool more = true;
     for (uint64_t n = 1 + below(r, 4); n && more; n--)
-        CHECK(tamiz_step(r->db, below(r, 1000), &more) == TAMIZ_OK, "step failed", NO_KEY);
+        CHECK(tamiz_step(r->spaces[DEFAULT].db, below(r, 1000), &more) == TAMIZ_OK, "step failed",
+              NO_KEY);
 }
 
 static void step_flush(struct run *r)
 {
-    CHECK(tamiz_flush(r->db) == TAMIZ_OK, "flush failed", NO_KEY);
+    CHECK(tamiz_flush(r->at->db) == TAMIZ_OK, "flush failed", NO_KEY);
 }
 
 static void step_sync(struct run *r)
 {
-    CHECK(tamiz_sync(r->db) == TAMIZ_OK, "sync failed", NO_KEY);
+    CHECK(tamiz_sync(r->at->db) == TAMIZ_OK, "sync failed", NO_KEY);
 }
 
 static void step_verify(struct run *r)
 {
     tamiz_report report = TAMIZ_REPORT_INIT;
-    CHECK(tamiz_verify(r->db, &report) == TAMIZ_OK, "verify finds damage", NO_KEY);
-    CHECK(tamiz_health(r->db) == TAMIZ_OK, "the background is ill", NO_KEY);
+    CHECK(tamiz_verify(r->at->db, &report) == TAMIZ_OK, "verify finds damage", NO_KEY);
+    CHECK(tamiz_health(r->at->db) == TAMIZ_OK, "the background is ill", NO_KEY);
 }
 
 /* ---- the run */
@@ -823,17 +849,18 @@ static const struct step {
     uint32_t weight; /* of 10,000 */
     void (*take)(struct run *r);
 } steps[] = {
-    {3855, step_put},          {1200, step_delete},      {300, step_batch}, {1800, step_read},
+    {3835, step_put},          {1200, step_delete},      {300, step_batch}, {1800, step_read},
     {600, step_read_stranger}, {150, step_multi_get},    {1200, step_walk}, {300, step_snapshot},
     {40, step_flush},          {40, step_compact_table}, {8, step_compact}, {6, step_reopen},
     {20, step_sync},           {320, step_background},   {6, step_verify},  {10, check_everything},
     {26, step_ingest},         {4, step_checkpoint},     {15, step_reader}, {40, step_delete_range},
-    {60, step_clock},
+    {60, step_clock},          {20, step_drop},
 };
 
 static void run_step(struct run *r)
 {
     uint64_t n = below(r, 10000);
+    r->at = &r->spaces[one_in(r, 4) ? SIDE : DEFAULT];
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         if (n < steps[i].weight) {
             steps[i].take(r);
@@ -859,7 +886,9 @@ static void run_begin(struct run *r, const struct option_set *set)
     r->random = (struct test_random){r->seed};
     r->value = model_alloc(MODEL_VALUE_MAX);
     r->key = model_alloc(MODEL_KEY_MAX);
-    model_init(&r->model, &r->random, set->keys);
+    r->at = r->spaces;
+    model_init(&r->spaces[DEFAULT].model, &r->random, set->keys);
+    model_init(&r->spaces[SIDE].model, &r->random, set->keys / 3);
     tamiz_options_init(&r->options);
     CHECK(tamiz_options_set(&r->options, set->text) == TAMIZ_OK, "options refused", NO_KEY);
     if (set->in_memory) {
@@ -875,7 +904,7 @@ static void run_begin(struct run *r, const struct option_set *set)
     r->clocked_ops.wall_us = model_wall_us;
     r->clocked = (tamiz_env){&r->clocked_ops, env->ctx};
     r->options.env = &r->clocked;
-    r->model.now_us = atomic_load(&model_clock_us);
+    run_set_clock(r, atomic_load(&model_clock_us));
     run_open(r);
 }
 
@@ -883,14 +912,15 @@ static void run_end(struct run *r)
 {
     reader_close(r);
     run_let_go(r);
-    CHECK(tamiz_close(r->db) == TAMIZ_OK, "close failed", NO_KEY);
+    run_close(r);
     if (r->env) {
         tamiz_env_memory_free(r->env);
     } else {
         CHECK(tamiz_destroy(r->path) == TAMIZ_OK, "destroy failed", NO_KEY);
         test_directory_remove(r->directory);
     }
-    model_free(&r->model);
+    for (int i = 0; i < SPACES; i++)
+        model_free(&r->spaces[i].model);
     free(r->value);
     free(r->key);
 }
@@ -899,15 +929,17 @@ static void run_end(struct run *r)
 static void run_tell(struct run *r, uint64_t last)
 {
     tamiz_stats stats = TAMIZ_STATS_INIT;
-    CHECK(tamiz_stats_get(r->db, &stats) == TAMIZ_OK, "no statistics", NO_KEY);
+    r->at = r->spaces;
+    CHECK(tamiz_stats_get(r->at->db, &stats) == TAMIZ_OK, "no statistics", NO_KEY);
     int deepest = 0;
     for (int i = 0; i < TAMIZ_LEVELS; i++)
         deepest = stats.level[i].tables ? i : deepest;
     print_message(
         "model: set %s: %llu operations, %d keys, %llu versions; since the last open %llu "
         "flushes, %llu compactions, deepest level %d\n",
-        r->set->name, (unsigned long long)last, r->model.count, (unsigned long long)r->model.seq,
-        (unsigned long long)stats.flushes, (unsigned long long)stats.compactions, deepest);
+        r->set->name, (unsigned long long)last, r->at->model.count,
+        (unsigned long long)r->at->model.seq, (unsigned long long)stats.flushes,
+        (unsigned long long)stats.compactions, deepest);
 }
 
 static void store_and_model_agree_at_every_step(void **state)
@@ -920,16 +952,20 @@ static void store_and_model_agree_at_every_step(void **state)
     run_tell(r, last);
     check_everything(r);
     step_reopen(r);
-    CHECK(tamiz_compact(r->db, NULL, 0, NULL, 0) == TAMIZ_OK, "compact failed", NO_KEY);
+    for (int i = 0; i < SPACES; i++)
+        CHECK(tamiz_compact(r->spaces[i].db, NULL, 0, NULL, 0) == TAMIZ_OK, "compact failed",
+              NO_KEY);
     check_everything(r);
     run_end(r);
 }
 
 static bool wanted(const char *name, int argc, char **argv)
 {
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], name) == 0)
+    for (int i = 1; i < argc; i++) {
+        const size_t size = strlen(argv[i]);
+        if (strncmp(name, argv[i], size) == 0 && (name[size] == 0 || name[size] == '-'))
             return true;
+    }
     return argc <= 1;
 }
 
