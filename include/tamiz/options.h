@@ -81,11 +81,9 @@ typedef struct tamiz_options {
      * (tamiz_write_options.ttl); 0: never. At most 100 years. For puts from now on: what is there
      * keeps its own. docs/expiry.md */
     uint64_t ttl;
-    /* Milliseconds without a write after which runs are merged that need not be, until few are left
-     * and reads are cheap; 0: never. However a writer comes and goes, such merges write at most 3
-     * bytes a byte stored, and they give way to what writers need
-     * (docs/adr/0024-merging-when-idle.md).
-     */
+    /* Milliseconds without a write after which runs are merged that need not be, so that reads ask
+     * few; 0: never. A byte is rewritten so at most once a rest, and seldom:
+     * docs/adr/0024-merging-when-idle.md. Such merges give way to what writers need. */
     uint32_t idle_merge;
 } tamiz_options;
 
