@@ -7,6 +7,7 @@
 #ifndef TAMIZ_OPTIONS_H
 #define TAMIZ_OPTIONS_H
 
+#include "tamiz/compaction_filter.h"
 #include "tamiz/env.h"
 #include "tamiz/filter.h"
 #include "tamiz/trace.h"
@@ -81,9 +82,11 @@ typedef struct tamiz_options {
      * (tamiz_write_options.ttl); 0: never. At most 100 years. For puts from now on: what is there
      * keeps its own. docs/expiry.md */
     uint64_t ttl;
+    /* Asked of values that are merged; of this keyspace only. docs/compaction-filter.md */
+    tamiz_compaction_filter compaction_filter;
     /* Milliseconds without a write after which runs are merged that need not be, so that reads ask
      * few; 0: never. A byte is rewritten so at most once a rest, and seldom:
-     * docs/adr/0024-merging-when-idle.md. Such merges give way to what writers need. */
+     * docs/adr/0025-merging-when-idle.md. Such merges give way to what writers need. */
     uint32_t idle_merge;
 } tamiz_options;
 
@@ -112,7 +115,7 @@ TAMIZ_API tamiz_status tamiz_options_help(char **text);
              TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE,               \
              TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE},                                      \
             {3, 3, 3, 3, 3, 3, 3, 3}, TAMIZ_COMPACTION_LEVELED, 10, 8, 24, 2, TAMIZ_SYNC_NONE, 0,  \
-            0, {NULL, NULL}, NULL, {NULL, NULL}, 0, TAMIZ_PREFIX_NONE, 0, 0, 1000                  \
+            0, {NULL, NULL}, NULL, {NULL, NULL}, 0, TAMIZ_PREFIX_NONE, 0, 0, {NULL, NULL}, 1000    \
     }
 
 #ifdef __cplusplus

@@ -264,10 +264,11 @@ TAMIZ_API void tamiz_iter_close(tamiz_iter *iter); /* NULL is fine */
  * not by itself: tamiz_close of it is TAMIZ_INVALID_ARGUMENT. A name has 1 to 255 bytes, none of
  * them a control byte, a quote or a backslash.
  *
- * Options (NULL: those of the store) are taken when it is opened for the first time in this run,
- * and are not kept in the store: memtable, block, table, filter, filter_memory, prefix_filter,
- * compression, compaction, size_ratio, level0_runs, level0_stop and idle_merge are its own, create_if_missing
- * and error_if_exists are looked at, for the rest the store's count. Until it is opened so it is
+ * Options (NULL: those of the store, but no compaction filter) are taken when it is opened for the
+ * first time in this run, and are not kept in the store: memtable, block, table, filter,
+ * filter_memory, prefix_filter, compression, compaction, size_ratio, level0_runs, level0_stop, ttl,
+ * idle_merge and compaction_filter are its own, create_if_missing and error_if_exists are looked at, for the
+ * rest the store's count. Until it is opened so it is
  * read back and flushed, but not merged.
  *
  * TAMIZ_NOT_FOUND: it is missing and may not be made. TAMIZ_INVALID_ARGUMENT: it is open with other
@@ -443,6 +444,14 @@ typedef struct tamiz_stats {
     /* Time that flushes and compactions took, waiting included; and how much of it building and
      * checking filters took, that of other table builds (ingestion, repair) included. */
     uint64_t background_us, filter_build_us;
+    /* Values that compaction filters dropped and changed; and merges that were done again without
+     * one, because a snapshot was taken while they ran. docs/compaction-filter.md */
+    uint64_t compaction_filter_dropped, compaction_filter_changed, compaction_filter_again;
+    /* Now: all memory the store has of the system, its keyspaces together: cache_bytes,
+     * memtable_bytes, table_memory_bytes, what stands around them and what is kept free for more.
+     * Not: what is handed out to the caller, and batches; nor pages of the log that the system
+     * keeps. */
+    uint64_t memory_bytes;
 } tamiz_stats;
 #ifdef __cplusplus
 #define TAMIZ_STATS_INIT tamiz_stats_init_value()

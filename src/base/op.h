@@ -65,6 +65,7 @@ struct counters {
     counter ingests, ingested_tables, ingested_bytes_linked, ingested_bytes_copied;
     counter background_us, filter_build_us; /* flushes and merges; building filters, of that */
     counter tables_dropped;                /* inside a range delete, unread */
+    counter judged_dropped, judged_changed, judged_again; /* by compaction filters */
     counter followed_squares;              /* of the ledger: db/ledger.c */
     counter filter_audits, filter_denials; /* negatives really looked into; and found wrong */
     struct io_counters io[IO_PURPOSES];

@@ -45,7 +45,7 @@ static tamiz_status table_begin(struct merge *m)
 static tamiz_status meta_append(struct merge *m, const struct table_summary *s)
 {
     const struct table_meta like = {.number = m->number,
-                                    .keyspace = m->out->keyspace,
+                                    .keyspace = m->out->build.keyspace,
                                     .file_id = s->file_id,
                                     .file_size = s->file_size,
                                     .level = m->out->level,
@@ -244,6 +244,9 @@ static tamiz_status version_in(struct merge *m, uint64_t stamp, struct slice val
     m->stripe = stripe;
     if (stamp_kind(stamp) == KIND_EXPIRING)
         TRY(judge_expiry(m, &stamp, value));
+    const bool unseen = stripe == m->in->snapshot_count; /* by all snapshots */
+    if (m->in->judge && unseen && stamp_kind(stamp) != KIND_DELETE)
+        TRY(judge_version(m->op, m->in->judge, buf_slice(&m->key), &stamp, &value));
     if (stamp_kind(stamp) == KIND_DELETE) {
         m->pending = true; /* in the place of a newer one, if that waits */
         m->pending_stamp = stamp;

@@ -14,7 +14,8 @@
  * no sequence: it becomes 0, one byte in the table, and a reader's own sequence is never below it.
  *
  * A value whose time has come is a tombstone, at its own stamp, before any of this is looked at: so
- * nothing older ever shows in its place.
+ * nothing older ever shows in its place. What is left and no snapshot sees is shown to the
+ * program's compaction filter (judge.h); what that drops is a tombstone at its own stamp as well.
  *
  * Range deletes are versions of all keys they cover: of those in one stripe the newest is left,
  * what they cover in their stripe is dropped, and at the bottom the oldest stripe's have nothing
@@ -30,6 +31,7 @@
 #ifndef TAMIZ_COMPACT_COMPACT_H
 #define TAMIZ_COMPACT_COMPACT_H
 
+#include "compact/judge.h"
 #include "table/table_build.h"
 #include "version/version.h"
 
@@ -39,8 +41,9 @@ struct compact_input {
     size_t range_count;
     const uint64_t *snapshots; /* sequences somebody reads at, ascending */
     size_t snapshot_count;
-    uint64_t now_us; /* values whose time has come by then become tombstones in their places */
-    bool bottom;     /* nothing older lies below the inputs' range */
+    uint64_t now_us;     /* values whose time has come by then become tombstones in their places */
+    bool bottom;         /* nothing older lies below the inputs' range */
+    struct judge *judge; /* NULL: none; stays the caller's */
     bool (*cancelled)(void *ctx); /* asked every few hundred versions; NULL: never */
     void *cancel_ctx;
 };
@@ -51,7 +54,6 @@ struct compact_output {
     const char *directory;
     struct table_build_options build;
     uint64_t table_bytes; /* a table ends with the first user key beyond */
-    uint64_t keyspace;    /* whose tables they are */
     uint32_t level;
     uint64_t run;
     /* Hands out a fresh file number; any thread. */

@@ -18,6 +18,46 @@ static bool still_sealed(const struct tamiz *db, const struct mem_ref *m)
     return false;
 }
 
+/* A log failed under this flush: what is sealed goes with all the rest, which an empty write seals.
+ * mutex held, given up in between. */
+static tamiz_status move_on(struct op *op, struct tamiz *db)
+{
+    struct writer w = {.db = db, .trees = &w.db, .tree_count = 1, .seal = true};
+    op_forgive(op);
+    mutex_unlock(&db->store->mutex);
+    const tamiz_status st = db_write(op, &w);
+    mutex_lock(&db->store->mutex);
+    db->retry_flush_ns = 0;
+    return st;
+}
+
+/* Why what is waited for will not come; TAMIZ_OK: it may. mutex held. */
+static tamiz_status flush_hindered(struct op *op, const struct tamiz *db, uint32_t failures)
+{
+    const struct store *s = db->store;
+    if (db->flush_failures > failures)
+        return op_fail(op, db->flush_error.status, "%s", db->flush_error.text);
+    if (db->dropped)
+        return op_fail(op, TAMIZ_CLOSED, "%s: keyspace %s was dropped", s->directory, db->name);
+    if (atomic_load_explicit(&s->closing, memory_order_relaxed))
+        return op_fail(op, TAMIZ_CLOSED, "%s: the store is being closed", s->directory);
+    return TAMIZ_OK;
+}
+
+/* Does a step of the background's work, or waits for one. mutex held, given up in between. */
+static void flush_wait(struct store *s)
+{
+    if (s->options.threads) {
+        store_wait(s, &s->progress, LOOK_US);
+        return;
+    }
+    mutex_unlock(&s->mutex);
+    const bool did = background_step(s);
+    mutex_lock(&s->mutex);
+    if (!did) /* another caller does it */
+        store_wait(s, &s->progress, 1000);
+}
+
 tamiz_status db_flush(struct op *op, struct tamiz *db)
 {
     struct store *s = db->store;
@@ -30,25 +70,18 @@ tamiz_status db_flush(struct op *op, struct tamiz *db)
     struct mem_ref *m = v->memtable_count > 1 ? v->memtables[1] : NULL;
     if (m)
         atomic_fetch_add_explicit(&m->refs, 1, memory_order_relaxed);
-    const uint32_t failures = db->flush_failures;
+    uint32_t failures = db->flush_failures;
     db->retry_flush_ns = 0; /* asked for: now */
     condition_broadcast(&s->work);
     while (m && st == TAMIZ_OK && still_sealed(db, m)) {
-        if (db->flush_failures > failures)
-            st = op_fail(op, db->flush_error.status, "%s", db->flush_error.text);
-        else if (db->dropped)
-            st = op_fail(op, TAMIZ_CLOSED, "%s: keyspace %s was dropped", s->directory, db->name);
-        else if (atomic_load_explicit(&s->closing, memory_order_relaxed))
-            st = op_fail(op, TAMIZ_CLOSED, "%s: the store is being closed", s->directory);
-        else if (s->options.threads == 0) {
-            mutex_unlock(&s->mutex);
-            const bool did = background_step(s);
-            mutex_lock(&s->mutex);
-            if (!did) /* another caller does it */
-                store_wait(s, &s->progress, 1000);
-        } else {
-            store_wait(s, &s->progress, LOOK_US);
+        if (s->moving_on) {
+            st = move_on(op, db);
+            failures = db->flush_failures;
+            continue;
         }
+        st = flush_hindered(op, db, failures);
+        if (st == TAMIZ_OK)
+            flush_wait(s);
     }
     mutex_unlock(&s->mutex);
     if (m)

@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "db/logs.h"
+#include "db/snapshot.h"
 
 /* ---- which logs are needed ---- */
 
@@ -186,6 +187,30 @@ void install_advance_logs(struct store *s, const struct tamiz *without)
         s->state.log_number = least;
 }
 
+/* What was judged changes for all who come from now on: nobody may have seen it otherwise and still
+ * be there. From here until it is shown no snapshot is taken. */
+static tamiz_status bar_snapshots(struct op *op, struct store *s, const struct tree_change *changes,
+                                  size_t n, bool *barred)
+{
+    for (size_t i = 0; i < n && !*barred; i++) {
+        if (!changes[i].judged)
+            continue;
+        mutex_lock(&s->mutex);
+        *barred = snapshots_bar(s, changes[i].ticket);
+        mutex_unlock(&s->mutex);
+        if (!*barred)
+            return op_fail(op, TAMIZ_BUSY, "%s: a snapshot was taken meanwhile", s->directory);
+    }
+    return TAMIZ_OK;
+}
+
+static void admit_snapshots(struct store *s)
+{
+    mutex_lock(&s->mutex);
+    snapshots_admit(s);
+    mutex_unlock(&s->mutex);
+}
+
 /* ---- making it durable ---- */
 
 static void numbers_seen(struct store *s)
@@ -263,11 +288,14 @@ tamiz_status install(struct op *op, struct store *s, const struct tree_change *c
 {
     struct installing *list = mem_new_array(&s->alloc, n, sizeof *list);
     tamiz_status st = list ? TAMIZ_OK : op_fail_memory(op);
+    bool barred = false;
     env_point(s->env, "manifest.append");
     mutex_lock(&s->install_mutex);
     const uint64_t log_before = s->state.log_number;
     for (size_t i = 0; st == TAMIZ_OK && i < n; i++)
         st = prepare(op, s, &changes[i], &list[i]);
+    if (st == TAMIZ_OK)
+        st = bar_snapshots(op, s, changes, n, &barred);
     if (st == TAMIZ_OK) {
         work_out_logs(s, list, n, changes, log_number);
         st = make_durable(op, s, list, n, log_before);
@@ -281,6 +309,8 @@ tamiz_status install(struct op *op, struct store *s, const struct tree_change *c
         condition_broadcast(&s->progress);
         mutex_unlock(&s->mutex);
     }
+    if (barred)
+        admit_snapshots(s);
     for (size_t i = 0; list && i < n; i++) {
         obsolete_free(s, list[i].obsolete);
         version_unref(list[i].version);

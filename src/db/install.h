@@ -15,6 +15,8 @@ struct tree_change {
     struct version_edit tables;
     struct mem_ref *const *flushed;
     size_t flushed_count;
+    bool judged;     /* a compaction filter dropped or changed what no snapshot saw … */
+    uint64_t ticket; /* … of those up to this one */
 };
 
 /*
@@ -22,7 +24,8 @@ struct tree_change {
  * logs below it are not needed any more, as who just recovered from them knows; else it is worked
  * out from the memtables that are left. On failure nothing changed for readers; the added tables'
  * files may be named by the manifest (a failed sync) and are left for the next open to judge unless
- * the manifest is settled.
+ * the manifest is settled. TAMIZ_BUSY: one was judged, and a younger snapshot is held; nothing
+ * happened.
  */
 tamiz_status install(struct op *op, struct store *s, const struct tree_change *changes, size_t n,
                      uint64_t log_number);

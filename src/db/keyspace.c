@@ -110,12 +110,20 @@ void keyspace_enlist(struct store *s, struct tamiz *db)
     s->keyspaces[s->keyspace_count++] = db;
 }
 
+tamiz_options keyspace_options_default(const struct store *s)
+{
+    tamiz_options o = s->options;
+    o.compaction_filter = (tamiz_compaction_filter){NULL, NULL};
+    return o;
+}
+
 tamiz_status keyspaces_meet(struct op *op, struct store *s, const struct manifest_state *state)
 {
     tamiz_status st = keyspaces_reserve(op, s, state->tree_count);
+    const tamiz_options options = keyspace_options_default(s);
     for (size_t i = 1; st == TAMIZ_OK && i < state->tree_count; i++) {
         const struct manifest_tree *tree = &state->trees[i];
-        struct tamiz *db = keyspace_new(op, s, tree->id, tree->name, &s->options);
+        struct tamiz *db = keyspace_new(op, s, tree->id, tree->name, &options);
         if (db)
             keyspace_enlist(s, db);
         else

@@ -20,7 +20,10 @@ tamiz_status keyspaces_reserve(struct op *op, struct store *s, size_t count);
 /* Into that list, where room is reserved; its id is above all others. mutex held, or nobody else
  * there yet. */
 void keyspace_enlist(struct store *s, struct tamiz *db);
-/* Handles, with the store's options, for all trees that have none, as a store that is being opened
+/* Those of a keyspace that nobody gave any: the store's. A compaction filter is of the keyspace
+ * that it was given for and of no other: it may delete what it does not know. */
+tamiz_options keyspace_options_default(const struct store *s);
+/* Handles, with such options, for all trees that have none, as a store that is being opened
  * makes them. */
 tamiz_status keyspaces_meet(struct op *op, struct store *s, const struct manifest_state *state);
 /* Out of the list, for good: what calls it from now on is told TAMIZ_CLOSED, and `nothing`, an

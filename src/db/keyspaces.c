@@ -70,7 +70,9 @@ static bool options_alike(const tamiz_options *a, const tamiz_options *b)
     options_print(&x, a);
     options_print(&y, b);
     const bool alike = !x.failed && !y.failed && slice_equal(buf_slice(&x), buf_slice(&y)) &&
-                       a->filter.custom == b->filter.custom;
+                       a->filter.custom == b->filter.custom &&
+                       a->compaction_filter.judge == b->compaction_filter.judge &&
+                       a->compaction_filter.ctx == b->compaction_filter.ctx;
     buf_free(&x);
     buf_free(&y);
     return alike;
@@ -231,7 +233,7 @@ tamiz_status tamiz_keyspace_open(tamiz *db, const char *name, const tamiz_option
     if (st != TAMIZ_OK)
         return st;
     struct store *s = db->store;
-    taken = s->options;
+    taken = keyspace_options_default(s);
     if (options)
         st = options_take(options, &taken);
     const bool create = !options || taken.create_if_missing;
@@ -304,6 +306,8 @@ static tamiz_status sync_before(struct op *op, struct store *s)
     mutex_lock(&s->log_mutex);
     const tamiz_status st = store_sync_logs(op, s);
     mutex_unlock(&s->log_mutex);
+    if (st != TAMIZ_OK)
+        store_log_failed(op, s);
     return st;
 }
 

@@ -13,10 +13,11 @@
 #include "db/logs.h"
 #include "db/options.h"
 #include "db/snapshot.h"
+#include "db/write.h"
 #include "table/merge.h"
 
-/* Who merges what. */
-struct merging {
+/* What may be cancelled. */
+struct at_work {
     const struct tamiz *db;
     const struct job *job;
 };
@@ -25,7 +26,7 @@ struct merging {
  * something else cannot. */
 static bool cancelled(void *ctx)
 {
-    const struct merging *m = ctx;
+    const struct at_work *m = ctx;
     const struct store *s = m->db->store;
     return atomic_load_explicit(&s->closing, memory_order_relaxed) ||
            atomic_load_explicit(&m->db->dropped, memory_order_relaxed) ||
@@ -40,13 +41,14 @@ static struct compact_output output_of(struct tamiz *db, uint32_t level, uint64_
     struct compact_output out = {.env = s->env,
                                  .alloc = &s->alloc,
                                  .directory = s->directory,
-                                 .keyspace = db->id,
                                  .table_bytes = o->table,
                                  .level = level,
                                  .run = run,
                                  .next_file = store_next_file,
                                  .next_file_ctx = s};
     out.build = options_recipe(o, level, purpose);
+    out.build.keyspace = db->id;
+    out.build.keyspace_name = slice_of_text(db->id ? db->name : "");
     return out;
 }
 
@@ -175,6 +177,8 @@ static tamiz_status secure_logs(struct op *op, struct store *s, const struct sea
     mutex_lock(&s->log_mutex);
     const tamiz_status st = store_sync_logs(op, s);
     mutex_unlock(&s->log_mutex);
+    if (st != TAMIZ_OK)
+        store_log_failed(op, s);
     return st;
 }
 
@@ -350,64 +354,120 @@ static tamiz_status move_table(struct op *op, struct tamiz *db, const struct job
     return st;
 }
 
-tamiz_status db_merge(struct op *op, struct tamiz *db, struct version *base, struct job *j)
+/* What a merge reads and writes. */
+struct merging {
+    struct buf removed;   /* u64: the inputs' numbers */
+    struct buf ranges;    /* struct range_delete */
+    struct buf snapshots; /* u64 */
+    struct buf tables;    /* struct table_meta * */
+    uint64_t bytes_in, bytes_out;
+    struct judge judge; /* with no filter: not asked */
+};
+
+static void merging_free(struct op *op, struct store *s, struct merging *m)
 {
-    (void)base; /* held by the caller for as long as the inputs are used */
+    discard_tables(op, s, &m->tables); /* none, where they were installed */
+    buf_free(&m->removed);
+    buf_free(&m->ranges);
+    buf_free(&m->snapshots);
+    buf_free(&m->tables);
+    judge_free(&m->judge);
+}
+
+/* The inputs of `j` as tables in m->tables, and these into the tree in their place. TAMIZ_BUSY: a
+ * snapshot was taken that sees otherwise what the compaction filter judged. */
+static tamiz_status merge_tables(struct op *op, struct tamiz *db, const struct job *j, uint64_t run,
+                                 struct merging *m)
+{
     struct store *s = db->store;
-    struct buf snapshots = buf_init(&s->alloc), tables = buf_init(&s->alloc),
-               removed = buf_init(&s->alloc), ranges = buf_init(&s->alloc);
     struct iter *source = NULL;
-    struct merging merging = {db, j};
-    uint64_t bytes_in = 0;
+    struct at_work work = {db, j};
     tamiz_status st = TAMIZ_OK;
-    const uint64_t from = env_monotonic_ns(s->env);
-    if (j->drop)
-        return drop_tables(op, db, j);
-    const uint64_t run = j->new_run || !j->output_run ? background_next_run(s) : j->output_run;
-    if (j->move)
-        return move_table(op, db, j, run);
     for (size_t i = 0; i < job_count(j); i++) {
-        buf_append(&removed, &job_input(j, i)->number, sizeof(uint64_t));
-        bytes_in += job_input(j, i)->file_size;
+        buf_append(&m->removed, &job_input(j, i)->number, sizeof(uint64_t));
+        m->bytes_in += job_input(j, i)->file_size;
     }
-    snapshot_list(s, &snapshots);
-    TRY(snapshots.failed || removed.failed ? op_fail_memory(op) : TAMIZ_OK);
-    TRY(job_ranges(op, j, &ranges));
+    const uint64_t ticket = snapshot_list(s, &m->snapshots);
+    TRY(m->snapshots.failed || m->removed.failed ? op_fail_memory(op) : TAMIZ_OK);
+    TRY(job_ranges(op, j, &m->ranges));
     source = job_iter(op, j);
     TRY(source ? TAMIZ_OK : op->status);
     const struct compact_input in = {.source = source,
-                                     .snapshots = (const uint64_t *)(const void *)snapshots.data,
-                                     .snapshot_count = snapshots.size / sizeof(uint64_t),
-                                     .ranges = (const struct range_delete *)(void *)ranges.data,
-                                     .range_count = ranges.size / sizeof(struct range_delete),
+                                     .snapshots = (const uint64_t *)(const void *)m->snapshots.data,
+                                     .snapshot_count = m->snapshots.size / sizeof(uint64_t),
+                                     .ranges = (const struct range_delete *)(void *)m->ranges.data,
+                                     .range_count = m->ranges.size / sizeof(struct range_delete),
                                      .now_us = store_now(s),
                                      .bottom = j->bottom,
+                                     .judge = m->judge.filter.judge ? &m->judge : NULL,
                                      .cancelled = cancelled,
-                                     .cancel_ctx = &merging};
+                                     .cancel_ctx = &work};
     struct compact_output out = output_of(db, j->output_level, run, IO_COMPACTION);
     TRY(choose_filter(op, db, j, 0, &out.build.filter));
     env_point(s->env, "compact.output");
-    TRY(compact_run(op, &in, &out, &tables));
-    const uint64_t bytes_out = tables_bytes(&tables);
+    TRY(compact_run(op, &in, &out, &m->tables));
+    m->bytes_out = tables_bytes(&m->tables);
     env_point(s->env, "compact.install");
-    const struct version_edit edit = edit_of(&removed, &tables);
-    if (tables.size)
+    if (m->tables.size)
         TRY(env_sync_directory(op, s->env, s->directory));
-    TRY(install_tables(op, db, &edit));
-    forget_tables(op, s, &tables);
-    counter_add(&op->count->compactions, 1);
-    counter_add(&op->count->compaction_bytes_in, bytes_in);
-    counter_add(&op->count->compaction_bytes_out, bytes_out);
-    counter_add(&op->count->background_us, (env_monotonic_ns(s->env) - from) / 1000);
-    store_event(s, TAMIZ_EVENT_COMPACTION, "%zu tables, %llu bytes, to %llu bytes in level %u",
-                job_count(j), (unsigned long long)bytes_in, (unsigned long long)bytes_out,
-                j->output_level);
+    const struct tree_change change = {.db = db,
+                                       .tables = edit_of(&m->removed, &m->tables),
+                                       .judged = m->judge.dropped + m->judge.changed > 0,
+                                       .ticket = ticket};
+    TRY(install(op, s, &change, 1, 0));
+    forget_tables(op, s, &m->tables);
 done:
     iter_close(source);
-    discard_tables(op, s, &tables); /* none, where they were installed */
-    buf_free(&snapshots);
-    buf_free(&tables);
-    buf_free(&ranges);
-    buf_free(&removed);
+    return st;
+}
+
+static void tell_merge(struct op *op, const struct store *s, const struct job *j,
+                       const struct merging *m, uint64_t took_ns)
+{
+    counter_add(&op->count->compactions, 1);
+    counter_add(&op->count->compaction_bytes_in, m->bytes_in);
+    counter_add(&op->count->compaction_bytes_out, m->bytes_out);
+    counter_add(&op->count->background_us, took_ns / 1000);
+    counter_add(&op->count->judged_dropped, m->judge.dropped);
+    counter_add(&op->count->judged_changed, m->judge.changed);
+    store_event(s, TAMIZ_EVENT_COMPACTION, "%zu tables, %llu bytes, to %llu bytes in level %u",
+                job_count(j), (unsigned long long)m->bytes_in, (unsigned long long)m->bytes_out,
+                j->output_level);
+}
+
+/* With the keyspace's compaction filter, or with none. */
+static tamiz_status merge_once(struct op *op, struct tamiz *db, const struct job *j, uint64_t run,
+                               const tamiz_compaction_filter *filter)
+{
+    struct store *s = db->store;
+    const uint64_t from = env_monotonic_ns(s->env);
+    struct merging m = {.removed = buf_init(&s->alloc),
+                        .ranges = buf_init(&s->alloc),
+                        .snapshots = buf_init(&s->alloc),
+                        .tables = buf_init(&s->alloc),
+                        .judge = judge_of(filter, db->name, j->output_level, &s->alloc)};
+    const tamiz_status st = merge_tables(op, db, j, run, &m);
+    if (st == TAMIZ_OK)
+        tell_merge(op, s, j, &m, env_monotonic_ns(s->env) - from);
+    merging_free(op, s, &m);
+    return st;
+}
+
+tamiz_status db_merge(struct op *op, struct tamiz *db, struct version *base, struct job *j)
+{
+    (void)base; /* held by the caller for as long as the inputs are used */
+    if (j->drop)
+        return drop_tables(op, db, j);
+    const uint64_t run =
+        j->new_run || !j->output_run ? background_next_run(db->store) : j->output_run;
+    if (j->move)
+        return move_table(op, db, j, run);
+    tamiz_status st = merge_once(op, db, j, run, &db->options.compaction_filter);
+    if (st == TAMIZ_BUSY) {
+        const tamiz_compaction_filter none = {NULL, NULL};
+        op_forgive(op);
+        counter_add(&op->count->judged_again, 1);
+        st = merge_once(op, db, j, run, &none);
+    }
     return st;
 }

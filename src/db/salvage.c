@@ -53,27 +53,29 @@ static bool trees_reserve(struct salvage *r)
     return true;
 }
 
-/* What only its id is known of. */
-static char *name_made_up(struct salvage *r, uint64_t id)
+/* Its name, where somebody says it and nobody did before. */
+static tamiz_status tree_call(struct salvage *r, struct salvage_tree *tree, struct slice name)
 {
-    char words[48];
-    (void)snprintf(words, sizeof words, "keyspace-%llu", (unsigned long long)id);
-    return mem_text(&r->s->alloc, words);
+    char words[KEYSPACE_NAME_MAX + 1];
+    if (tree->name || name.size == 0 || name.size > KEYSPACE_NAME_MAX)
+        return TAMIZ_OK;
+    memcpy(words, name.data, name.size);
+    words[name.size] = 0;
+    tree->name = mem_text(&r->s->alloc, words);
+    return tree->name ? TAMIZ_OK : op_fail_memory(r->op);
 }
 
-/* The keyspace, met before or not. `name` NULL: not known. NULL: memory is out, recorded. */
-static struct salvage_tree *tree_meet(struct salvage *r, uint64_t id, const char *name)
+/* The keyspace, met before or not. `name` empty: not known. NULL: memory is out, recorded. */
+static struct salvage_tree *tree_meet(struct salvage *r, uint64_t id, struct slice name)
 {
     struct store *s = r->s;
     struct salvage_tree *known = tree_find(r, id);
     if (known)
-        return known;
+        return tree_call(r, known, name) == TAMIZ_OK ? known : NULL;
     struct salvage_tree tree = {.id = id,
                                 .memtable = memtable_new(&s->alloc, (size_t)s->options.memtable),
                                 .opened = buf_init(&s->alloc)};
-    if (id)
-        tree.name = name ? mem_text(&s->alloc, name) : name_made_up(r, id);
-    if (!tree.memtable || (id && !tree.name) || !trees_reserve(r)) {
+    if (!tree.memtable || tree_call(r, &tree, name) != TAMIZ_OK || !trees_reserve(r)) {
         memtable_free(tree.memtable);
         mem_free_text(&s->alloc, tree.name);
         op_fail_memory(r->op);
@@ -86,6 +88,51 @@ static struct salvage_tree *tree_meet(struct salvage *r, uint64_t id, const char
     if (id >= r->next_keyspace)
         r->next_keyspace = id + 1;
     return &r->trees[at];
+}
+
+static bool name_is_taken(const struct salvage *r, const char *name, size_t above)
+{
+    for (size_t i = above + 1; i < r->tree_count; i++)
+        if (strcmp(r->trees[i].name, name) == 0)
+            return true;
+    return strcmp(name, "default") == 0;
+}
+
+/* "keyspace-7", or with as many strokes behind as make it the only one. */
+static tamiz_status name_make_up(struct salvage *r, size_t at)
+{
+    struct salvage_tree *tree = &r->trees[at];
+    char name[KEYSPACE_NAME_MAX + 1], words[KEYSPACE_NAME_MAX + 100];
+    size_t size =
+        (size_t)snprintf(name, sizeof name, "keyspace-%llu", (unsigned long long)tree->id);
+    bool taken = true;
+    while (taken) {
+        taken = name_is_taken(r, name, at);
+        for (size_t i = 1; i < at; i++)
+            taken |= r->trees[i].name && strcmp(r->trees[i].name, name) == 0;
+        if (taken && size + 1 < sizeof name) {
+            name[size++] = '-';
+            name[size] = 0;
+        }
+    }
+    (void)snprintf(words, sizeof words,
+                   "keyspace %llu: its name is not known: it is %s from now on",
+                   (unsigned long long)tree->id, name);
+    find(r, 0, words);
+    mem_free_text(&r->s->alloc, tree->name);
+    tree->name = mem_text(&r->s->alloc, name);
+    return tree->name ? TAMIZ_OK : op_fail_memory(r->op);
+}
+
+/* All have a name and each another one. Of two that say the same the older one was dropped, and
+ * its files were about to go. */
+static tamiz_status name_all(struct salvage *r)
+{
+    tamiz_status st = TAMIZ_OK;
+    for (size_t i = r->tree_count; st == TAMIZ_OK && i-- > 1;)
+        if (!r->trees[i].name || name_is_taken(r, r->trees[i].name, i))
+            st = name_make_up(r, i);
+    return st;
 }
 
 /* ---- looking ---- */
@@ -159,8 +206,8 @@ static tamiz_status look_at_manifest(struct salvage *r)
         r->last_seq = s->state.last_seq;
         r->next_keyspace = s->state.next_keyspace;
     }
-    for (size_t i = 0; r->has_manifest && i < s->state.tree_count; i++)
-        if (!tree_meet(r, s->state.trees[i].id, s->state.trees[i].name))
+    for (size_t i = 1; r->has_manifest && i < s->state.tree_count; i++)
+        if (!tree_meet(r, s->state.trees[i].id, slice_of_text(s->state.trees[i].name)))
             return TAMIZ_OUT_OF_MEMORY;
     return st == TAMIZ_NOT_FOUND ? TAMIZ_OK : find_failure(r, st, 0);
 }
@@ -177,6 +224,17 @@ static struct table *open_table(struct salvage *r, uint64_t number, const struct
     return t;
 }
 
+/* The keyspace of a table: as the manifest says, or the table itself. One that can't be read at all
+ * is the default one's, to which it adds nothing. */
+static struct salvage_tree *tree_of_table(struct salvage *r, const struct table *t,
+                                          const struct table_meta *meta)
+{
+    if (meta || !table_is_loaded(t))
+        return tree_meet(r, meta ? meta->keyspace : 0, slice_of(NULL, 0));
+    const struct table_properties *p = table_properties(t);
+    return tree_meet(r, p->keyspace, p->keyspace_name);
+}
+
 /* Verified, and a source of its keyspace from now on. */
 static tamiz_status look_at_table(struct salvage *r, uint64_t number, const struct table_meta *meta)
 {
@@ -186,9 +244,8 @@ static tamiz_status look_at_table(struct salvage *r, uint64_t number, const stru
     const tamiz_status st = table_verify(r->op, t, r->report);
     if (st == TAMIZ_OK || st == TAMIZ_CORRUPTION)
         op_forgive(r->op);
-    struct salvage_tree *tree = st == TAMIZ_OK || st == TAMIZ_CORRUPTION
-                                    ? tree_meet(r, meta ? meta->keyspace : 0, NULL)
-                                    : NULL;
+    struct salvage_tree *tree =
+        st == TAMIZ_OK || st == TAMIZ_CORRUPTION ? tree_of_table(r, t, meta) : NULL;
     if (tree)
         buf_append(&tree->opened, &t, sizeof(struct table *));
     if (tree && !tree->opened.failed)
@@ -222,60 +279,107 @@ done:
     return st;
 }
 
+/* The op's words go on behind the log's name. */
+static tamiz_status find_in_log(struct salvage *r, const struct log_reader *log, tamiz_status st,
+                                uint64_t lost_bytes)
+{
+    if (st != TAMIZ_OUT_OF_MEMORY)
+        log_tell_where(r->op, log);
+    return find_failure(r, st, lost_bytes);
+}
+
 /* A write into the memtable of its keyspace. One that the manifest does not have was dropped, or,
  * with no manifest, is met here. */
 static tamiz_status take_write(struct salvage *r, const struct batch_write *w)
 {
     struct salvage_tree *tree = tree_find(r, w->keyspace);
+    if (!tree && r->has_manifest && w->keyspace >= r->s->state.next_keyspace)
+        return op_fail(r->op, TAMIZ_CORRUPTION, "a write for keyspace %llu, which was never made",
+                       (unsigned long long)w->keyspace);
     if (!tree && r->has_manifest)
         return TAMIZ_OK;
     if (!tree)
-        tree = tree_meet(r, w->keyspace, NULL);
+        tree = tree_meet(r, w->keyspace, slice_of(NULL, 0));
     if (!tree)
         return TAMIZ_OUT_OF_MEMORY;
     return memtable_add(r->op, tree->memtable, w->key, hash_key(w->key), stamp_of(w->seq, w->kind),
                         w->value);
 }
 
-/* One log as far as it can be read. `next_seq`: behind the last write taken; `limit`: where the
- * next log begins, so that what stands beyond is of a write that failed. */
-static tamiz_status take_record(struct salvage *r, struct slice body, uint64_t limit,
-                                uint64_t *next_seq)
+/* `limit`: where the next log begins, so that what stands beyond is of a write that failed. */
+static tamiz_status take_record(struct salvage *r, const struct log_reader *log, struct slice body,
+                                uint64_t limit)
 {
     struct batch_reader reader;
     struct batch_write w;
     uint64_t first, count;
     tamiz_status st = batch_open(r->op, body, &reader, &first, &count);
     if (st != TAMIZ_OK)
-        return find_failure(r, st, body.size);
-    if (first < *next_seq || first >= limit)
+        return find_in_log(r, log, st, body.size);
+    if (first + count <= r->next_seq || first >= limit)
         return TAMIZ_OK;
+    if (first < r->next_seq)
+        return find_in_log(r, log,
+                           op_fail(r->op, TAMIZ_CORRUPTION,
+                                   "begins at sequence %llu, expected %llu or more",
+                                   (unsigned long long)first, (unsigned long long)r->next_seq),
+                           body.size);
     while (st == TAMIZ_OK && batch_next(&reader, &w))
         st = take_write(r, &w);
-    *next_seq = first + count;
-    return st;
+    r->next_seq = first + count;
+    return find_in_log(r, log, st, body.size);
 }
 
-static tamiz_status look_at_log(struct salvage *r, uint64_t number, uint64_t limit,
-                                uint64_t *next_seq)
+/* A log that begins behind where the logs before it end (`next_seq`; 0: none), or the tables:
+ * writes are missing, and recovery says so where they are known to have been there. Elsewhere it
+ * stops. */
+static void judge_beginning(struct salvage *r, const struct log_reader *log, uint64_t next_seq)
+{
+    const uint64_t first = log->header.first, boot = env_boot_id(r->s->env);
+    const bool first_log = next_seq == 0;
+    const bool known =
+        first_log || log->durable_seen > LOG_HEADER_SIZE || (boot && boot == log->header.boot_id);
+    char words[OP_TEXT_MAX];
+    if (first_log)
+        next_seq = r->has_manifest ? r->last_seq + 1 : first;
+    if (first <= next_seq || r->gap)
+        return;
+    r->gap = !known; /* a crash may leave that */
+    (void)snprintf(words, sizeof words,
+                   "%s: begins at sequence %llu, but what is before it ends at %llu: writes are "
+                   "missing",
+                   log->path, (unsigned long long)first, (unsigned long long)(next_seq - 1));
+    if (known)
+        find(r, 0, words);
+}
+
+/* One log as far as it can be read. */
+static tamiz_status look_at_log(struct salvage *r, uint64_t number, uint64_t limit)
 {
     struct store *s = r->s;
     struct log_reader log = {.path = NULL};
     bool empty = false;
     struct slice body;
+    const uint64_t before = r->next_seq;
     char *path = store_path(r->op, s, FILE_LOG, number);
     tamiz_status st = TAMIZ_OK;
     TRY(path ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
     st = log_reader_open(r->op, s->env, &s->alloc, path, LOG_WAL, IO_LOG, &log, &empty);
     r->report->files++;
+    const bool readable = st == TAMIZ_OK && !empty;
     while (st == TAMIZ_OK && !empty) {
         st = log_next(r->op, &log, env_boot_id(s->env), &body);
         if (st != TAMIZ_OK)
             break;
-        TRY(take_record(r, body, limit, next_seq));
+        TRY(take_record(r, &log, body, limit));
     }
     if (st != TAMIZ_NOT_FOUND)
         TRY(find_failure(r, st, log.content.size > log.at ? log.content.size - log.at : 0));
+    if (readable) {
+        judge_beginning(r, &log, before);
+        if (!r->next_seq)
+            r->next_seq = log.header.first;
+    }
     st = TAMIZ_OK;
 done:
     log_reader_close(&log);
@@ -305,7 +409,6 @@ static uint64_t first_of(struct salvage *r, uint64_t number)
 
 static tamiz_status look_at_logs(struct salvage *r)
 {
-    uint64_t next_seq = 0;
     const size_t n = salvage_count(&r->logs);
     for (size_t i = 0; i < n; i++) {
         if (r->has_manifest && salvage_number(&r->logs, i) < r->s->state.log_number)
@@ -313,22 +416,23 @@ static tamiz_status look_at_logs(struct salvage *r)
         uint64_t limit = SEQ_MAX + 1;
         for (size_t k = i + 1; k < n && limit > SEQ_MAX; k++)
             limit = first_of(r, salvage_number(&r->logs, k));
-        const tamiz_status st = look_at_log(r, salvage_number(&r->logs, i), limit, &next_seq);
+        const tamiz_status st = look_at_log(r, salvage_number(&r->logs, i), limit);
         if (st != TAMIZ_OK)
             return st;
     }
-    if (next_seq && next_seq - 1 > r->last_seq)
-        r->last_seq = next_seq - 1;
+    if (r->next_seq && r->next_seq - 1 > r->last_seq)
+        r->last_seq = r->next_seq - 1;
     return TAMIZ_OK;
 }
 
 tamiz_status salvage_look(struct salvage *r)
 {
     tamiz_status st = TAMIZ_OK;
-    TRY(tree_meet(r, 0, NULL) ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
+    TRY(tree_meet(r, 0, slice_of(NULL, 0)) ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
     TRY(look_at_manifest(r));
     TRY(look_at_tables(r));
     TRY(look_at_logs(r));
+    TRY(name_all(r));
 done:
     return st;
 }

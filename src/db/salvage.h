@@ -13,7 +13,7 @@
 /* One keyspace: what there is of it. */
 struct salvage_tree {
     uint64_t id;
-    char *name;                /* owned; NULL: of the default one */
+    char *name;                /* owned; NULL: of the default one, or not known yet */
     struct memtable *memtable; /* owned: what the logs hold */
     struct buf opened;         /* struct table *, owned: each has at least a block to look for */
 };
@@ -27,6 +27,8 @@ struct salvage {
     uint64_t largest;                   /* number of any file */
     bool has_manifest;                  /* s->state is what it says */
     uint64_t last_seq;
+    uint64_t next_seq;          /* behind the last write of the logs; 0: none yet */
+    bool gap;                   /* a crash took the end of a log: what begins later says nothing */
     uint64_t next_keyspace;     /* at least */
     struct salvage_tree *trees; /* ids ascending; [0] is the default keyspace */
     size_t tree_count, tree_room;

@@ -18,9 +18,12 @@ tamiz_status tamiz_snapshot_take(tamiz *db, tamiz_snapshot **snapshot)
     taken->store = s;
     env_point(s->env, "snap.seq");
     mutex_lock(&s->mutex);
+    while (s->snapshots_barred)
+        store_wait(s, &s->progress, 1000);
     /* Read and registered under one lock: a compaction that starts later sees it, one that started
      * before merges nothing newer. */
     taken->seq = atomic_load_explicit(&s->seq, memory_order_acquire);
+    taken->ticket = ++s->snapshots_taken;
     taken->older = s->newest_snapshot;
     if (s->newest_snapshot)
         s->newest_snapshot->newer = taken;
@@ -51,12 +54,28 @@ void tamiz_snapshot_release(tamiz_snapshot *snapshot)
     mem_free(&s->alloc, snapshot, sizeof *snapshot);
 }
 
-void snapshot_list(struct store *s, struct buf *out)
+uint64_t snapshot_list(struct store *s, struct buf *out)
 {
     mutex_lock(&s->mutex);
+    const uint64_t ticket = s->snapshots_taken;
     for (const struct tamiz_snapshot *at = s->oldest_snapshot; at; at = at->newer)
         buf_append(out, &at->seq, sizeof at->seq);
     mutex_unlock(&s->mutex);
+    return ticket;
+}
+
+bool snapshots_bar(struct store *s, uint64_t ticket)
+{
+    if (s->newest_snapshot && s->newest_snapshot->ticket > ticket)
+        return false;
+    s->snapshots_barred = true;
+    return true;
+}
+
+void snapshots_admit(struct store *s)
+{
+    s->snapshots_barred = false;
+    condition_broadcast(&s->progress);
 }
 
 const tamiz_read_options read_options_default = TAMIZ_READ_OPTIONS_INIT;

@@ -130,6 +130,9 @@ static void fill_counters(tamiz_stats *out, const struct counters *c)
     out->background_us = counter_get(&c->background_us);
     out->filter_build_us = counter_get(&c->filter_build_us);
     out->tables_dropped = counter_get(&c->tables_dropped);
+    out->compaction_filter_dropped = counter_get(&c->judged_dropped);
+    out->compaction_filter_changed = counter_get(&c->judged_changed);
+    out->compaction_filter_again = counter_get(&c->judged_again);
     out->range_deleted = counter_get(&c->memtables.steps[TAMIZ_STEP_RANGE_TOMBSTONE]);
     for (int i = 0; i < TAMIZ_LEVELS; i++)
         out->range_deleted += counter_get(&c->level[i].steps[TAMIZ_STEP_RANGE_TOMBSTONE]);
@@ -160,6 +163,12 @@ static void fill_counters(tamiz_stats *out, const struct counters *c)
     fill_estimate(&out->total, &sum);
 }
 
+static uint64_t memory_of(const struct store *s)
+{
+    const size_t taken = alloc_bytes(&s->memory), untouched = heap_untouched(cache_heap(s->cache));
+    return taken > untouched ? taken - untouched : 0;
+}
+
 static void stats_fill(tamiz *db, tamiz_stats *out, struct counters *room)
 {
     struct store *s = db->store;
@@ -172,6 +181,7 @@ static void stats_fill(tamiz *db, tamiz_stats *out, struct counters *room)
     sum_counters(db, room);
     fill_counters(out, room);
     out->cache_bytes = cache_bytes(s->cache);
+    out->memory_bytes = memory_of(s);
 }
 
 tamiz_status tamiz_stats_get(tamiz *db, tamiz_stats *stats)
@@ -257,6 +267,9 @@ static const struct field store_fields[] = {
     WHOLE(range_deletes),
     WHOLE(range_deleted),
     WHOLE(tables_dropped),
+    WHOLE(compaction_filter_dropped),
+    WHOLE(compaction_filter_changed),
+    WHOLE(compaction_filter_again),
     WHOLE(prefix_probes),
     WHOLE(prefix_negatives),
     WHOLE(prefix_false_positives),
@@ -271,6 +284,7 @@ static const struct field store_fields[] = {
     WHOLE(ingested_bytes_copied),
     WHOLE(background_us),
     WHOLE(filter_build_us),
+    WHOLE(memory_bytes),
 };
 static const struct field io_fields[] = {
     WHOLE(data), WHOLE(index), WHOLE(filter), WHOLE(meta), WHOLE(log), WHOLE(compaction),

@@ -68,6 +68,7 @@ struct store_pace {
 struct store {
     tamiz_options options; /* as asked, env and limits resolved. Frozen */
     struct alloc alloc;
+    struct alloc_count memory;
     const tamiz_env *env;
     char *directory;
     void *lock;     /* NULL: read-only */
@@ -112,6 +113,8 @@ struct store {
     struct tamiz *dropped;         /* handles that answer TAMIZ_CLOSED until the store is closed */
     size_t flush_turn, merge_turn; /* whose jobs are looked for first: every keyspace's in turn */
     struct tamiz_snapshot *oldest_snapshot, *newest_snapshot;
+    uint64_t snapshots_taken;
+    bool snapshots_barred; /* a change is being installed that they must see wholly or not at all */
     struct tamiz_iter *iters; /* all open ones and those in the parks */
     bool moving_on;           /* memtables must be sealed before the next write: their log failed */
     bool log_lost;     /* a sync failed: no write before the memtables it covered are flushed */

@@ -188,10 +188,7 @@ static tamiz_status insert_group(struct op *op, struct writer *leader, const str
     return st;
 }
 
-/* A log that failed is left for good. If only an append failed, all that was acknowledged is in the
- * memtable and in the log's good part, and a new log goes on. If a sync failed, acknowledged bytes
- * of it may be lost: the memtable must reach a table. */
-static void log_failed(struct op *op, struct store *s)
+void store_log_failed(struct op *op, struct store *s)
 {
     struct op quiet;
     op_init(&quiet, &s->alloc, op->count);
@@ -218,7 +215,7 @@ static tamiz_status commit(struct op *op, struct store *s, struct writer *leader
                        s->directory);
     tamiz_status st = log_group(op, s, leader, g, first_seq);
     if (st != TAMIZ_OK) {
-        log_failed(op, s);
+        store_log_failed(op, s);
         return st;
     }
     env_point(s->env, "write.insert");
@@ -259,7 +256,7 @@ done:
     mutex_unlock(&s->log_mutex);
     buf_free(&head);
     if (st != TAMIZ_OK)
-        log_failed(op, s);
+        store_log_failed(op, s);
     return st;
 }
 

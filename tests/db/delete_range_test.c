@@ -266,6 +266,66 @@ static void iterators_pass_a_deleted_range_without_walking_it(void **state)
     }
 }
 
+/* A tombstone of sequence 0, the oldest version that there can be: a value for a time that had got
+ * to the bottom, and that expired before a merge above something deeper. */
+static void make_oldest_tombstone(tamiz *db, struct world *w, const char *key)
+{
+    tamiz_write_options o = TAMIZ_WRITE_OPTIONS_INIT;
+    o.ttl = 1000000;
+    test_put(db, "x", "1");
+    flush(db);
+    for (unsigned level = 0; level < 3; level++)
+        assert_public(tamiz_compact_table(db, level, 0), TAMIZ_OK);
+    for (int half = 0; half < 2; half++) {
+        for (const char *k = "bcdefghi"; *k; k++)
+            test_put(db, (char[]){*k, 0}, "1");
+        if (half)
+            assert_public(tamiz_put(db, key, strlen(key), "1", 1, &o), TAMIZ_OK);
+        flush(db);
+    }
+    assert_public(tamiz_compact_table(db, 0, 0), TAMIZ_OK);
+    tamiz_env_sim_clock_advance(w->sim, 2000000);
+    test_put(db, "a", "1");
+    test_put(db, "z", "1");
+    flush(db);
+    assert_public(tamiz_compact_table(db, 0, 0), TAMIZ_OK);
+}
+
+/* Seeking backwards to a key whose version is of sequence 0 leaves a merge that faces forwards; the
+ * range delete over it is passed none the less. (Once it was not, and the iterator stood for ever.)
+ */
+static void the_oldest_version_under_a_range_delete_is_passed_both_ways(void **state)
+{
+    struct world w;
+    tamiz *db;
+    tamiz_iter *it;
+    start(state, &w, &db, SMALL);
+    make_oldest_tombstone(db, &w, "k");
+    delete_range(db, "b", "m");
+    assert_string_equal(test_scan(db, NULL), "a=1 x=1 z=1");
+    assert_public(tamiz_iter_open(db, NULL, &it), TAMIZ_OK);
+    for (int round = 0; round < 3; round++) {
+        for (const char *from = "xmlkji"; *from; from++) {
+            tamiz_iter_seek_for_prev(it, from, 1);
+            if (*from == 'x') {
+                assert_true(tamiz_iter_valid(it));
+                tamiz_iter_prev(it);
+            }
+            assert_true(tamiz_iter_valid(it));
+            assert_memory_equal(tamiz_iter_key(it, NULL), "a", 1);
+            tamiz_iter_seek(it, from, 1);
+            assert_true(tamiz_iter_valid(it));
+            assert_memory_equal(tamiz_iter_key(it, NULL), "x", 1);
+        }
+        tamiz_iter_seek_first(it);
+        tamiz_iter_next(it);
+        assert_memory_equal(tamiz_iter_key(it, NULL), "x", 1);
+    }
+    tamiz_iter_close(it);
+    verify(db);
+    finish(&w, db);
+}
+
 static void a_snapshot_older_than_a_range_delete_sees_past_it_in_both_directions(void **state)
 {
     struct world w;
@@ -506,6 +566,7 @@ int main(void)
         cmocka_unit_test(a_filter_that_denies_a_key_does_not_hide_its_range_delete),
         cmocka_unit_test(multi_get_sees_what_get_sees),
         cmocka_unit_test(iterators_pass_a_deleted_range_without_walking_it),
+        cmocka_unit_test(the_oldest_version_under_a_range_delete_is_passed_both_ways),
         cmocka_unit_test(a_snapshot_older_than_a_range_delete_sees_past_it_in_both_directions),
         cmocka_unit_test(R05_a_range_delete_stays_within_its_bounds_through_partial_merges),
         cmocka_unit_test(tables_inside_a_range_delete_go_without_being_read),

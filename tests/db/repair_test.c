@@ -5,6 +5,7 @@
  */
 #include "cases/kit.h"
 
+#include "log/log.h"
 #include "table/format.h"
 
 enum { MEMBERS = 400 };
@@ -199,6 +200,71 @@ static void a_log_is_read_up_to_its_damage(void **state)
 static uint64_t stop_call;
 static tamiz_env_sim *stopped;
 
+/* Three logs with a synced write each, none of them in a table; the path of the second. */
+static void make_three_logs(char path[80])
+{
+    open_with(SMALL);
+    fault(TAMIZ_SIM_CREATE, "*.sst", 1, EIO, true);
+    for (int i = 0; i < 3; i++) {
+        put_synced(k(i), "1");
+        if (i == 1)
+            (void)snprintf(path, 80, "%s", path_of(FILE_LOG, false));
+        if (i < 2)
+            assert_true(tamiz_flush(db) < 0);
+    }
+    crash(TAMIZ_SIM_KEEP, NULL, 0);
+    tamiz_env_sim_clear(sim);
+    assert_int_equal(count_files(FILE_LOG), 3);
+}
+
+/* A manifest that knows less than the log expects. */
+static void lose_edits(void)
+{
+    open_with(SMALL "compaction=off");
+    put_synced(k(0), "1");
+    flush();
+    char path[80];
+    (void)snprintf(path, sizeof path, "%s", path_of(FILE_MANIFEST, false));
+    struct buf bytes = file_get(path);
+    put_synced(k(1), "1");
+    flush();
+    put_synced(k(2), "1");
+    crash(TAMIZ_SIM_KEEP, NULL, 0);
+    file_set(path, bytes.data, bytes.size);
+    buf_free(&bytes);
+}
+
+/* What keeps a store from opening is seen by a repair, missing writes too. */
+static void writes_that_are_missing_are_found_and_the_rest_opens(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 3; how++) {
+        tamiz_report report;
+        char path[80];
+        start_over();
+        if (how == 2) {
+            lose_edits();
+        } else {
+            make_three_logs(path);
+            struct buf bytes = file_get(path);
+            if (how == 0)
+                assert_int_equal(env->ops->remove(env->ctx, path), 0);
+            else
+                file_set(path, bytes.data, LOG_HEADER_SIZE);
+            buf_free(&bytes);
+        }
+        assert_int_equal(try_open("threads=0"), TAMIZ_CORRUPTION);
+        OK(repair(&report));
+        assert_int_equal(report.damaged, 1);
+        assert_non_null(strstr(last_find, "writes are missing"));
+        open_with(SMALL);
+        expect(k(0), "1");
+        expect(k(1), NULL);
+        expect(k(2), "1");
+        close_it();
+    }
+}
+
 static void stop_here(void *ctx, uint64_t number, tamiz_sim_call kind, const char *name)
 {
     (void)ctx, (void)kind, (void)name;
@@ -278,6 +344,7 @@ int main(void)
         CASE(without_a_manifest_newer_values_win_and_deletes_stay),
         CASE(damage_of_one_table_takes_no_other_with_it),
         CASE(a_log_is_read_up_to_its_damage),
+        CASE(writes_that_are_missing_are_found_and_the_rest_opens),
         CASE(a_crash_at_any_call_of_a_repair_loses_nothing),
         CASE(a_repair_that_fails_leaves_the_store_as_it_was),
         CASE(wrong_calls_are_refused),

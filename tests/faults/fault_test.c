@@ -66,7 +66,7 @@ static void resume(struct run *r)
     st = run_flush(r, 2);
     CHECK(r, st == TAMIZ_OK, "flushing after the fault: %s", tamiz_status_name(st));
     tamiz_env_sim_clock_advance(r->sim, 10000000);
-    st = tamiz_compact(r->db, NULL, 0, NULL, 0);
+    st = run_compact(r);
     CHECK(r, st == TAMIZ_OK, "compacting after the fault: %s", tamiz_status_name(st));
     st = tamiz_health(r->db);
     CHECK(r, st == TAMIZ_OK, "health after the fault: %s", tamiz_status_name(st));

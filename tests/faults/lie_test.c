@@ -53,7 +53,7 @@ static void look(struct run *r)
         const size_t n = key_text(i, key);
         tamiz *in = is_side(i) ? side : r->db;
         const tamiz_status st = in ? tamiz_get(in, key, n, &value, &size, NULL) : TAMIZ_NOT_FOUND;
-        const int got = st == TAMIZ_OK ? group_of(value, size) : ABSENT;
+        const int got = st == TAMIZ_OK ? group_of(i, value, size) : ABSENT;
         tamiz_free(value);
         CHECK(r, st < 0 || got == r->h.states[i],
               "%s: %d is there, %d was written, and no error is told", key, got, r->h.states[i]);

@@ -54,15 +54,6 @@ static tamiz_status fill(struct run *r)
     return st;
 }
 
-static tamiz_status compact_both(struct run *r)
-{
-    tamiz *side = NULL;
-    tamiz_status st = run_side(r, r->db, false, &side);
-    if (st >= 0)
-        st = tamiz_compact(r->db, NULL, 0, NULL, 0);
-    return st == TAMIZ_OK && side ? tamiz_compact(side, NULL, 0, NULL, 0) : st;
-}
-
 static const struct change put_1 = {.key = 1, .kind = PUT}, delete_1 = {.key = 1},
                            put_2 = {.key = 2, .kind = PUT}, delete_2 = {.key = 2},
                            put_side = {.key = SIDE + 1, .kind = PUT},
@@ -86,7 +77,7 @@ static tamiz_status operate(struct run *r, int operation)
     case PUT_OTHER: return write_changes(r, &put_2, 1, false);
     case FLUSH: return run_flush(r, 2);
     case SYNC: st = tamiz_sync(r->db); break;
-    case COMPACT: st = compact_both(r); break;
+    case COMPACT: st = run_compact(r); break;
     case COMPACT_TABLE:
         st = tamiz_compact_table(r->db, 0, 0);
         return st == TAMIZ_NOT_FOUND ? TAMIZ_OK : st;

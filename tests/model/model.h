@@ -16,6 +16,7 @@
 
 #include "base/slice.h"
 #include "support/test.h"
+#include "tamiz/compaction_filter.h"
 
 enum { MODEL_VALUE_MAX = 64 << 10, MODEL_KEY_MAX = 65535, MODEL_NONE = -1 };
 
@@ -25,6 +26,9 @@ struct model_version {
     uint32_t size;
     bool is_put;
     uint64_t expires_us; /* as good as deleted from then on; 0: never */
+    /* Where a compaction filter judges: what reads found. */
+    bool found_judged;
+    uint64_t found_as_was; /* the step of the last one, and one */
 };
 
 struct model_key {
@@ -39,6 +43,7 @@ struct model {
     int count;
     uint64_t seq;      /* of the newest write */
     uint64_t now_us;   /* only goes forward */
+    bool judged;       /* merges ask model_verdict */
     uint8_t *expected; /* MODEL_VALUE_MAX bytes for the value being compared */
 };
 
@@ -200,6 +205,33 @@ static inline void model_value(uint64_t seed, uint32_t size, uint8_t *out)
     }
 }
 
+/* ---- the compaction filter: a pure function of the size of the key and the value's first bytes */
+
+enum { VERDICT_MASK = 15, VERDICT_DROP = 3, VERDICT_CHANGE = 5, VERDICT_CHANGED = 6 };
+
+static inline tamiz_verdict model_verdict(size_t key_size, uint64_t first_word, size_t size)
+{
+    const uint64_t n = (first_word + key_size) & VERDICT_MASK;
+    return size < 8              ? TAMIZ_KEEP
+           : n == VERDICT_DROP   ? TAMIZ_DROP
+           : n == VERDICT_CHANGE ? TAMIZ_CHANGE
+                                 : TAMIZ_KEEP;
+}
+
+/* The first word of what is written in the place of a value that changes: not to be changed again.
+ */
+static inline uint64_t model_changed_word(size_t key_size, uint64_t first_word)
+{
+    return (first_word & ~(uint64_t)VERDICT_MASK) | ((VERDICT_CHANGED - key_size) & VERDICT_MASK);
+}
+
+static inline tamiz_verdict model_verdict_on(const struct model *m, int key,
+                                             const struct model_version *v)
+{
+    struct test_random r = {v->seed};
+    return m->judged ? model_verdict(m->keys[key].size, test_random_u64(&r), v->size) : TAMIZ_KEEP;
+}
+
 /* ---- reads: a key's index, or MODEL_NONE */
 
 /* The version that a read at `seq` finds; NULL: the key is absent then. */
@@ -211,6 +243,13 @@ static inline const struct model_version *model_get(const struct model *m, int k
         i--;
     const struct model_version *v = i ? &k->versions[i - 1] : NULL;
     return v && v->is_put && (!v->expires_us || v->expires_us > m->now_us) ? v : NULL;
+}
+
+/* Whether a read at `seq` surely finds the key: no merge may have dropped it. */
+static inline bool model_surely(const struct model *m, int key, uint64_t seq)
+{
+    const struct model_version *v = model_get(m, key, seq);
+    return v && model_verdict_on(m, key, v) != TAMIZ_DROP;
 }
 
 /* The first key not before `target`: 0..count. */
@@ -234,20 +273,20 @@ static inline int model_find(const struct model *m, struct slice key)
     return i < m->count && slice_equal(model_key_at(m, i), key) ? i : MODEL_NONE;
 }
 
-/* The first key at or after `from`, below `end`, that has a value at `seq`. */
+/* The first key at or after `from`, below `end`, that surely has a value at `seq`. */
 static inline int model_forward(const struct model *m, int from, int end, uint64_t seq)
 {
     for (int i = from; i < end; i++)
-        if (model_get(m, i, seq))
+        if (model_surely(m, i, seq))
             return i;
     return MODEL_NONE;
 }
 
-/* The last key at or before `from`, not below `begin`, that has a value at `seq`. */
+/* The last key at or before `from`, not below `begin`, that surely has a value at `seq`. */
 static inline int model_backward(const struct model *m, int from, int begin, uint64_t seq)
 {
     for (int i = from; i >= begin; i--)
-        if (model_get(m, i, seq))
+        if (model_surely(m, i, seq))
             return i;
     return MODEL_NONE;
 }

@@ -5,7 +5,10 @@
  * flushes and compactions, and every so often everything is read in every way at every snapshot.
  *
  * There are two keyspaces, each with a model of its own: batches write to both, snapshots are of
- * both, and one of them is dropped and made again, while iterators go on over what was in it.
+ * both, and one of them is dropped and made again, while iterators go on over what was in it. That
+ * one, and in some sets the other, has a compaction filter: what that drops may be there or not,
+ * what it changes may be changed or not; but never back again, and for a snapshot as the snapshot
+ * found it.
  *
  * It runs over the sets of options of sets.h.
  *
@@ -16,6 +19,7 @@
  * A failure prints these three, and the step. LABEL: threads
  * CTEST: deep tiered lazy off large direct zstd monkey threads-leveled threads-lazy sync more busy
  */
+#include "base/coding.h"
 #include "model/model.h"
 #include "model/sets.h"
 
@@ -46,6 +50,7 @@ struct walk {
 
 struct held {
     tamiz_snapshot *snapshot;
+    uint64_t step; /* that took it */
     uint64_t seq[SPACES];
 };
 
@@ -65,6 +70,7 @@ struct run {
     tamiz *reader; /* opened for reading beside it, now and then; NULL: not now */
     tamiz *reader_side;
     uint64_t reader_seq[SPACES];
+    bool elsewhere; /* reads are of the reader, or of an iterator: they may see what was */
     struct held held[SNAPSHOTS];
     int held_count;
     struct walk walks[WALKS];
@@ -104,13 +110,67 @@ static bool one_in(struct run *r, uint64_t n)
 
 /* ---- one version against what the store says */
 
+/* A value that the compaction filter has a word on was found as the filter leaves it, or as it was.
+ */
+static void note_found(struct run *r, int key, const struct model_version *found, bool judged)
+{
+    struct model_key *k = &r->at->model.keys[key];
+    struct model_version *v = &k->versions[found - k->versions];
+    const struct slice bytes = model_key_at(&r->at->model, key);
+    if (r->elsewhere)
+        return;
+    CHECK(judged || !v->found_judged, "what the filter judged is back", bytes);
+    if (!judged)
+        v->found_as_was = r->step + 1;
+    for (int i = 0; judged && !v->found_judged && i < r->held_count; i++) {
+        const struct held *h = &r->held[i];
+        CHECK(model_get(&r->at->model, key, h->seq[r->at - r->spaces]) != v ||
+                  h->step >= v->found_as_was,
+              "the filter judged what a snapshot sees", bytes);
+    }
+    v->found_judged |= judged;
+}
+
+/* The filter drops it, sooner or later. */
+static bool may_be_gone(const struct run *r, int key, const struct model_version *want)
+{
+    return want && model_verdict_on(&r->at->model, key, want) == TAMIZ_DROP;
+}
+
+static void check_status(struct run *r, int key, const struct model_version *want, tamiz_status st,
+                         const char *what)
+{
+    const bool may_go = may_be_gone(r, key, want);
+    if (may_go)
+        note_found(r, key, want, st == TAMIZ_NOT_FOUND);
+    CHECK(st == (want ? TAMIZ_OK : TAMIZ_NOT_FOUND) || (may_go && st == TAMIZ_NOT_FOUND), what,
+          model_key_at(&r->at->model, key));
+}
+
+/* The first `size` bytes of it. */
+static void check_bytes(struct run *r, int key, const struct model_version *want, const void *value,
+                        size_t size)
+{
+    const struct model *m = &r->at->model;
+    model_value(want->seed, want->size, m->expected);
+    if (size >= 8 && model_verdict_on(m, key, want) == TAMIZ_CHANGE) {
+        const uint64_t was = load_u64(m->expected);
+        const bool judged = load_u64(value) != was;
+        note_found(r, key, want, judged);
+        if (judged)
+            store_u64(m->expected, model_changed_word(m->keys[key].size, was));
+    } else if (size > 0 && model_verdict_on(m, key, want) == TAMIZ_CHANGE) {
+        return; /* too little of it to tell */
+    }
+    CHECK(size == 0 || memcmp(value, m->expected, size) == 0, "the value has other bytes",
+          model_key_at(m, key));
+}
+
 static void check_value(struct run *r, int key, const struct model_version *want, const void *value,
                         size_t size)
 {
     CHECK(size == want->size, "the value has another size", model_key_at(&r->at->model, key));
-    model_value(want->seed, want->size, r->at->model.expected);
-    CHECK(size == 0 || memcmp(value, r->at->model.expected, size) == 0, "the value has other bytes",
-          model_key_at(&r->at->model, key));
+    check_bytes(r, key, want, value, size);
 }
 
 static tamiz_read_options read_options(struct run *r, const tamiz_snapshot *snapshot)
@@ -129,9 +189,9 @@ static void check_get(struct run *r, int i, const struct model_version *want,
     void *value;
     size_t size;
     const tamiz_status st = tamiz_get(r->at->db, key.data, key.size, &value, &size, options);
-    CHECK(st == (want ? TAMIZ_OK : TAMIZ_NOT_FOUND), "get: another status", key);
-    CHECK(want ? value != NULL : value == NULL, "get: value and status disagree", key);
-    if (want)
+    check_status(r, i, want, st, "get: another status");
+    CHECK((value != NULL) == (st == TAMIZ_OK), "get: value and status disagree", key);
+    if (st == TAMIZ_OK)
         check_value(r, i, want, value, size);
     tamiz_free(value);
 }
@@ -144,13 +204,11 @@ static void check_get_into(struct run *r, int i, const struct model_version *wan
     size_t size = 1;
     const tamiz_status st =
         tamiz_get_into(r->at->db, key.data, key.size, r->value, room, &size, options);
-    CHECK(st == (want ? TAMIZ_OK : TAMIZ_NOT_FOUND), "get_into: another status", key);
-    if (!want)
+    check_status(r, i, want, st, "get_into: another status");
+    if (st != TAMIZ_OK)
         return;
     CHECK(size == want->size, "get_into: the value has another size", key);
-    model_value(want->seed, want->size, r->at->model.expected);
-    CHECK(memcmp(r->value, r->at->model.expected, size < room ? size : room) == 0,
-          "get_into: other bytes", key);
+    check_bytes(r, i, want, r->value, size < room ? size : room);
 }
 
 static void check_exists(struct run *r, int i, const struct model_version *want,
@@ -158,11 +216,11 @@ static void check_exists(struct run *r, int i, const struct model_version *want,
 {
     const struct slice key = model_key_at(&r->at->model, i);
     const tamiz_status st = tamiz_exists(r->at->db, key.data, key.size, options);
-    CHECK(st == (want ? TAMIZ_OK : TAMIZ_NOT_FOUND), "exists: another status", key);
+    check_status(r, i, want, st, "exists: another status");
     bool maybe = false;
     CHECK(tamiz_may_contain(r->at->db, key.data, key.size, &maybe, options) == TAMIZ_OK,
           "may_contain failed", key);
-    CHECK(maybe || !want, "may_contain denies a key that is there", key);
+    CHECK(maybe || st != TAMIZ_OK, "may_contain denies a key that is there", key);
 }
 
 /* ---- reads */
@@ -231,9 +289,10 @@ static void step_multi_get(struct run *r)
     for (size_t i = 0; i < n; i++) {
         const struct model_version *want = model_get(&r->at->model, which[i], seq);
         const struct slice key = slice_of(keys[i], key_sizes[i]);
-        CHECK(statuses[i] == (want ? TAMIZ_OK : TAMIZ_NOT_FOUND), "multi_get: another status", key);
-        CHECK(want ? values[i] != NULL : values[i] == NULL, "multi_get: status without value", key);
-        if (want)
+        check_status(r, which[i], want, statuses[i], "multi_get: another status");
+        CHECK((values[i] != NULL) == (statuses[i] == TAMIZ_OK), "multi_get: status without value",
+              key);
+        if (statuses[i] == TAMIZ_OK)
             check_value(r, which[i], want, values[i], value_sizes[i]);
         tamiz_free(values[i]);
     }
@@ -241,19 +300,44 @@ static void step_multi_get(struct run *r)
 
 /* ---- iterators */
 
-static void walk_check(struct run *r, struct walk *w, const char *move)
+/* On past what is there only until the filter drops it; the model leaves it out. */
+static void walk_pass(struct run *r, struct walk *w, bool forward)
+{
+    const struct model *m = &r->at->model;
+    while (m->judged && tamiz_iter_valid(w->iter)) {
+        size_t size;
+        const void *data = tamiz_iter_key(w->iter, &size);
+        const int at = model_find(m, slice_of(data, size));
+        const struct model_version *v = at == MODEL_NONE ? NULL : model_get(m, at, w->seq);
+        if (at < w->begin || at >= w->end || !may_be_gone(r, at, v))
+            return;
+        data = tamiz_iter_value(w->iter, &size);
+        check_value(r, at, v, data, size);
+        if (forward)
+            tamiz_iter_next(w->iter);
+        else
+            tamiz_iter_prev(w->iter);
+    }
+}
+
+static void walk_check(struct run *r, struct walk *w, bool forward, const char *move)
 {
     size_t size = 0;
+    r->elsewhere = true;
+    walk_pass(r, w, forward);
     CHECK(tamiz_iter_status(w->iter) == TAMIZ_OK, move, NO_KEY);
     CHECK(tamiz_iter_valid(w->iter) == (w->at != MODEL_NONE), move,
           w->at == MODEL_NONE ? NO_KEY : model_key_at(&r->at->model, w->at));
-    if (w->at == MODEL_NONE)
+    if (w->at == MODEL_NONE) {
+        r->elsewhere = false;
         return;
+    }
     const void *data = tamiz_iter_key(w->iter, &size);
     CHECK(slice_equal(slice_of(data, size), model_key_at(&r->at->model, w->at)), move,
           slice_of(data, size));
     data = tamiz_iter_value(w->iter, &size);
     check_value(r, w->at, model_get(&r->at->model, w->at, w->seq), data, size);
+    r->elsewhere = false;
 }
 
 static void walk_close(struct walk *w)
@@ -316,7 +400,7 @@ static void walk_open(struct run *r, struct walk *w)
     tamiz_read_options options = read_options(r, any_moment(r, &w->seq));
     walk_bound(r, w, &options);
     CHECK(tamiz_iter_open(r->at->db, &options, &w->iter) == TAMIZ_OK, "iter_open failed", NO_KEY);
-    walk_check(r, w, "an iterator is valid before its first seek");
+    walk_check(r, w, true, "an iterator is valid before its first seek");
 }
 
 static void walk_seek(struct run *r, struct walk *w)
@@ -326,7 +410,7 @@ static void walk_seek(struct run *r, struct walk *w)
     if (one_in(r, 2)) {
         tamiz_iter_seek(w->iter, target.data, target.size);
         w->at = model_forward(&r->at->model, at > w->begin ? at : w->begin, w->end, w->seq);
-        walk_check(r, w, "iterator: seek");
+        walk_check(r, w, true, "iterator: seek");
         return;
     }
     const bool there =
@@ -334,7 +418,7 @@ static void walk_seek(struct run *r, struct walk *w)
     const int last = there ? at : at - 1;
     tamiz_iter_seek_for_prev(w->iter, target.data, target.size);
     w->at = model_backward(&r->at->model, last < w->end ? last : w->end - 1, w->begin, w->seq);
-    walk_check(r, w, "iterator: seek_for_prev");
+    walk_check(r, w, false, "iterator: seek_for_prev");
 }
 
 static void walk_step(struct run *r, struct walk *w, bool forward)
@@ -346,7 +430,7 @@ static void walk_step(struct run *r, struct walk *w, bool forward)
     if (w->at != MODEL_NONE)
         w->at = forward ? model_forward(&r->at->model, w->at + 1, w->end, w->seq)
                         : model_backward(&r->at->model, w->at - 1, w->begin, w->seq);
-    walk_check(r, w, forward ? "iterator: next" : "iterator: prev");
+    walk_check(r, w, forward, forward ? "iterator: next" : "iterator: prev");
 }
 
 static void walk_move(struct run *r, struct walk *w)
@@ -355,11 +439,11 @@ static void walk_move(struct run *r, struct walk *w)
     if (move == 0) {
         tamiz_iter_seek_first(w->iter);
         w->at = model_forward(&r->at->model, w->begin, w->end, w->seq);
-        walk_check(r, w, "iterator: seek_first");
+        walk_check(r, w, true, "iterator: seek_first");
     } else if (move == 1) {
         tamiz_iter_seek_last(w->iter);
         w->at = model_backward(&r->at->model, w->end - 1, w->begin, w->seq);
-        walk_check(r, w, "iterator: seek_last");
+        walk_check(r, w, false, "iterator: seek_last");
     } else if (move <= 3) {
         walk_seek(r, w);
     } else {
@@ -638,6 +722,7 @@ static void step_snapshot(struct run *r)
     CHECK(tamiz_snapshot_take(r->at->db, &held->snapshot) == TAMIZ_OK, "no snapshot", NO_KEY);
     for (int i = 0; i < SPACES; i++)
         held->seq[i] = r->spaces[i].model.seq;
+    held->step = r->step;
     r->held_count++;
 }
 
@@ -655,7 +740,7 @@ static void check_scan(struct run *r, const tamiz_snapshot *snapshot, uint64_t s
         tamiz_iter_seek_last(w.iter);
         w.at = model_backward(&r->at->model, w.end - 1, 0, seq);
     }
-    walk_check(r, &w, forward ? "scan: first" : "scan: last");
+    walk_check(r, &w, forward, forward ? "scan: first" : "scan: last");
     while (w.at != MODEL_NONE)
         walk_step(r, &w, forward);
     tamiz_iter_close(w.iter);
@@ -691,15 +776,35 @@ static void check_everything(struct run *r)
 
 /* ---- the store's own work */
 
+static tamiz_verdict judge(void *ctx, const tamiz_merged *entry, tamiz_change *change)
+{
+    uint8_t *changed;
+    const uint64_t word = entry->value_size < 8 ? 0 : load_u64(entry->value);
+    const tamiz_verdict verdict = model_verdict(entry->key_size, word, entry->value_size);
+    (void)ctx;
+    if (verdict != TAMIZ_CHANGE)
+        return verdict;
+    changed = model_alloc(entry->value_size);
+    memcpy(changed, entry->value, entry->value_size);
+    store_u64(changed, model_changed_word(entry->key_size, word));
+    const tamiz_status st = tamiz_change_value(change, changed, entry->value_size);
+    free(changed);
+    return st == TAMIZ_OK ? TAMIZ_CHANGE : TAMIZ_KEEP;
+}
+
 static void side_open(struct run *r, tamiz *db, tamiz **side)
 {
-    CHECK(tamiz_keyspace_open(db, "side", NULL, side) == TAMIZ_OK, "no keyspace", NO_KEY);
+    tamiz_options o = r->options;
+    o.compaction_filter.judge = judge;
+    CHECK(tamiz_keyspace_open(db, "side", &o, side) == TAMIZ_OK, "no keyspace", NO_KEY);
 }
 
 static void run_open(struct run *r)
 {
     tamiz **db = &r->spaces[DEFAULT].db;
-    CHECK(tamiz_open(r->path, &r->options, db) == TAMIZ_OK, "open failed", NO_KEY);
+    tamiz_options o = r->options;
+    o.compaction_filter.judge = r->set->judged ? judge : NULL;
+    CHECK(tamiz_open(r->path, &o, db) == TAMIZ_OK, "open failed", NO_KEY);
     CHECK(tamiz_health(*db) == TAMIZ_OK, "health after open", NO_KEY);
     side_open(r, *db, &r->spaces[SIDE].db);
 }
@@ -725,6 +830,19 @@ static void reader_close(struct run *r)
     r->reader = NULL;
 }
 
+/* It sees what was there: also what the filter judged since. */
+static void check_reader(struct run *r, uint64_t seq)
+{
+    const tamiz_read_options options = read_options(r, NULL);
+    for (int i = 0; i < r->at->model.count; i++) {
+        r->elsewhere = true;
+        check_get_into(r, i, model_get(&r->at->model, i, seq), &options);
+    }
+    r->elsewhere = false;
+    check_scan(r, NULL, seq, true);
+    check_scan(r, NULL, seq, false);
+}
+
 /* A second handle that only reads must see the moment it was opened or refreshed at. */
 static void step_reader(struct run *r)
 {
@@ -745,7 +863,7 @@ static void step_reader(struct run *r)
             r->reader_seq[i] = r->at->model.seq;
         tamiz *writer = r->at->db;
         r->at->db = i == SIDE ? r->reader_side : r->reader;
-        check_moment(r, NULL, r->reader_seq[i]);
+        check_reader(r, r->reader_seq[i]);
         r->at->db = writer;
     }
     if (one_in(r, 4))
@@ -854,7 +972,7 @@ static const struct step {
     {40, step_flush},          {40, step_compact_table}, {8, step_compact}, {6, step_reopen},
     {20, step_sync},           {320, step_background},   {6, step_verify},  {10, check_everything},
     {26, step_ingest},         {4, step_checkpoint},     {15, step_reader}, {40, step_delete_range},
-    {60, step_clock},          {20, step_drop},
+    {74, step_clock},          {6, step_drop},
 };
 
 static void run_step(struct run *r)
@@ -889,6 +1007,8 @@ static void run_begin(struct run *r, const struct option_set *set)
     r->at = r->spaces;
     model_init(&r->spaces[DEFAULT].model, &r->random, set->keys);
     model_init(&r->spaces[SIDE].model, &r->random, set->keys / 3);
+    r->spaces[DEFAULT].model.judged = set->judged;
+    r->spaces[SIDE].model.judged = true;
     tamiz_options_init(&r->options);
     CHECK(tamiz_options_set(&r->options, set->text) == TAMIZ_OK, "options refused", NO_KEY);
     if (set->in_memory) {
@@ -936,10 +1056,13 @@ static void run_tell(struct run *r, uint64_t last)
         deepest = stats.level[i].tables ? i : deepest;
     print_message(
         "model: set %s: %llu operations, %d keys, %llu versions; since the last open %llu "
-        "flushes, %llu compactions, deepest level %d\n",
+        "flushes, %llu compactions, deepest level %d, %llu values dropped by the filter, %llu "
+        "changed\n",
         r->set->name, (unsigned long long)last, r->at->model.count,
         (unsigned long long)r->at->model.seq, (unsigned long long)stats.flushes,
-        (unsigned long long)stats.compactions, deepest);
+        (unsigned long long)stats.compactions, deepest,
+        (unsigned long long)stats.compaction_filter_dropped,
+        (unsigned long long)stats.compaction_filter_changed);
 }
 
 static void store_and_model_agree_at_every_step(void **state)

@@ -2,11 +2,16 @@
 # SPDX-License-Identifier: MIT
 """Applies each deliberate fault of mutants.txt to a scratch copy, builds it, and shows that the suite goes red.
 
-    tests/mutants/run.py [NAME ...]      all, or those named; a line each, then a sum
+    tests/mutants/run.py [NAME ...]      all, or those named (NAME may be a pattern: "log-*"); a line each, then a sum
     tests/mutants/run.py --check         only whether each edit still fits the source
+    tests/mutants/run.py --list          what is there, and what came of it when it was last run
+    tests/mutants/run.py --resume        leaves out what was red already: a run that was ended goes on
+    tests/mutants/run.py --table         the results as docs/testing.md has them
 
-The copy and its build lie in build/mutants. A fault that survives means that a test is missing.
+The copy and its build lie in build/mutants, and so do the results (results.txt: name, commit, outcome), a line as soon as it is
+known. A fault that survives means that a test is missing.
 """
+import fnmatch
 import os
 import pathlib
 import subprocess
@@ -17,6 +22,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 COPY = ROOT / "build" / "mutants" / "source"
 BUILD = ROOT / "build" / "mutants" / "build"
+RESULTS = ROOT / "build" / "mutants" / "results.txt"
 TEST_SECONDS = 120  # a test that hangs is red
 
 
@@ -101,23 +107,68 @@ def judge(mutant):
         place.write_text(original)
 
 
+def read_results():
+    """{name: (commit, outcome)}, of each the last."""
+    lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
+    return {name: (commit, outcome) for name, commit, outcome in (line.split("\t") for line in lines)}
+
+
+def write_result(name, commit, outcome):
+    with RESULTS.open("a") as out:
+        out.write("%s\t%s\t%s\n" % (name, commit, outcome))
+
+
+def commit_here():
+    return subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, stdout=subprocess.PIPE, check=True,
+                          text=True).stdout.strip()
+
+
+def show_list(mutants):
+    results = read_results()
+    for m in mutants:
+        commit, outcome = results.get(m["name"], ("", "not run"))
+        print("%-34s %-9s %-30s %s" % (m["name"], commit, outcome, m["why"]))
+    print("%d of %d red" % (sum(results.get(m["name"], ("", ""))[1].startswith("red") for m in mutants), len(mutants)))
+
+
+def show_table(mutants):
+    results = read_results()
+    for m in mutants:
+        outcome = results.get(m["name"], ("", "not run"))[1]
+        print("| %s | %s | %s |" % (m["name"], m["why"], outcome.removeprefix("red: ")))
+
+
+def all_green(mutants):
+    """The programs that are used are green with no fault in the source."""
+    for test in sorted({t for m in mutants for t in m["tests"]}):
+        if run([program(test)], 3 * TEST_SECONDS) != 0:
+            print(test, "is red without any fault: nothing can be said")
+            return False
+    return True
+
+
 def main():
     wanted = [a for a in sys.argv[1:] if not a.startswith("-")]
-    mutants = [m for m in read_mutants() if not wanted or m["name"] in wanted]
+    mutants = [m for m in read_mutants() if not wanted or any(fnmatch.fnmatch(m["name"], w) for w in wanted)]
     if "--check" in sys.argv:
         bad = [m["name"] for m in mutants if mutated(m, ROOT) is None]
         print(len(mutants), "mutants,", len(bad), "do not fit", *bad)
         return len(bad) > 0
-    prepare(mutants)
-    for test in sorted({t for m in mutants for t in m["tests"]}):
-        if run([program(test)], 3 * TEST_SECONDS) != 0:
-            print(test, "is red without any fault: nothing can be said")
+    if "--list" in sys.argv or "--table" in sys.argv:
+        (show_list if "--list" in sys.argv else show_table)(mutants)
+        return False
+    done = {n for n, (_, o) in read_results().items() if o.startswith("red")} if "--resume" in sys.argv else set()
+    left = [m for m in mutants if m["name"] not in done]
+    if left:
+        prepare(left)
+        if not all_green(left):
             return 1
-    red = 0
-    for m in mutants:
+    commit, red = commit_here(), len(mutants) - len(left)
+    for m in left:
         began = time.monotonic()
         outcome = judge(m)
         red += outcome.startswith("red")
+        write_result(m["name"], commit, outcome)
         print("| %-26s | %-28s | %-52s |" % (m["name"], outcome, m["why"]), flush=True)
         if "--times" in sys.argv:
             print("  %.1f s" % (time.monotonic() - began))

@@ -80,8 +80,9 @@ static void part_close(struct iter *it)
     mem_free(&alloc_libc, p, sizeof *p);
 }
 
-static const struct iter_ops part_ops = {part_first, part_last, part_seek,  part_seek_before,
-                                         part_next,  part_prev, part_close, NULL, NULL};
+static const struct iter_ops part_ops = {part_first,       part_last, part_seek,
+                                         part_seek_before, part_next, part_prev,
+                                         part_close,       NULL,      NULL};
 
 static struct part *part_new(struct op *op, size_t room, bool *closed)
 {
@@ -278,6 +279,79 @@ static void the_key_sought_may_be_the_one_shown(void **state)
     setting_free(&s);
 }
 
+/* The oldest version of some keys becomes the oldest that there can be: what seeking to the end of
+ * a key's versions finds at once, and the merge faces forwards. */
+static void make_oldest(struct setting *s, struct test_random *random)
+{
+    for (size_t i = 0; i < s->whole.count; i++) {
+        struct version *v = &s->whole.versions[i];
+        const bool oldest = i + 1 == s->whole.count || !slice_equal(key_of(v), key_of(v + 1));
+        if (!oldest || test_random_below(random, 2))
+            continue;
+        for (size_t k = 0; k < s->n; k++)
+            for (size_t j = 0; j < s->parts[k]->m.count; j++)
+                if (version_order(&s->parts[k]->m.versions[j], v) == 0)
+                    s->parts[k]->m.versions[j].stamp = 0;
+        v->stamp = 0;
+    }
+}
+
+/* However the merge came to where it stands, a skip either says that it moved nothing, or moved
+ * past the key; and where it says the former, it says the latter after a step that way. */
+static void a_skip_moves_past_its_key_or_says_that_it_did_not(void **state)
+{
+    (void)state;
+    struct test_random random = test_random_start(65);
+    size_t moved = 0, refused = 0;
+    for (size_t n = 2; n <= SOURCES_MOST; n++) {
+        struct setting s;
+        setting_make(&s, &random, n, 200);
+        make_oldest(&s, &random);
+        const struct merge_past all = {.behind = 0, .seq = 1};
+        for (int probe = 0; probe < 2000; probe++) {
+            struct version v, to;
+            const bool backwards = test_random_below(&random, 2);
+            version_key(&v, test_random_below(&random, 110));
+            version_key(&to, test_random_below(&random, 110));
+            const size_t after = model_lower_bound(&s.whole, key_of(&v), 0);
+            size_t at = after;
+            if (probe % 3 == 0) {
+                iter_seek(s.it, key_of(&v), 0);
+            } else if (probe % 3 == 1) {
+                iter_seek_before(s.it, key_of(&v), 0);
+                at--;
+            } else {
+                iter_seek_after(s.it, key_of(&v));
+                if (at >= s.whole.count || s.whole.versions[at].stamp ||
+                    !slice_equal(key_of(&s.whole.versions[at]), key_of(&v)))
+                    at--;
+            }
+            assert_shows(&s, at < s.whole.count ? at : s.whole.count);
+            if (!s.it->valid || (slice_compare(s.it->key, key_of(&to)) >= 0) != backwards)
+                continue; /* the key is not in this direction */
+            size_t past = model_lower_bound(&s.whole, key_of(&to), UINT64_MAX);
+            past = !backwards ? past : past ? past - 1 : s.whole.count;
+            bool did = merge_skip(s.it, &all, key_of(&to));
+            moved += did;
+            if (!did) {
+                refused++;
+                assert_shows(&s, at);
+                if (backwards)
+                    iter_prev(s.it);
+                else
+                    iter_next(s.it);
+                if (!s.it->valid || (slice_compare(s.it->key, key_of(&to)) >= 0) != backwards)
+                    continue; /* that one step went past it */
+                did = merge_skip(s.it, &all, key_of(&to));
+            }
+            assert_true(did);
+            assert_shows(&s, past);
+        }
+        setting_free(&s);
+    }
+    assert_true(moved > 1000 && refused > 1000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -286,6 +360,7 @@ int main(void)
         cmocka_unit_test(the_same_version_in_two_sources_is_shown_twice_in_a_fixed_order),
         cmocka_unit_test(an_error_of_one_source_ends_the_merge),
         cmocka_unit_test(the_key_sought_may_be_the_one_shown),
+        cmocka_unit_test(a_skip_moves_past_its_key_or_says_that_it_did_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
