@@ -265,6 +265,7 @@ void merging_judge(struct tamiz *db, const struct op *op, tamiz_status st)
         db->merge_failures++;
         db->retry_merge_ns = retry_at(db->store, db->merge_failures);
         stand(db->store, &db->merge_error, op, st, "compaction");
+        db->pace.since = UINT64_MAX; /* what failed is nothing to be slowed for */
     }
 }
 
@@ -291,6 +292,7 @@ void merging_end(struct tamiz *db, struct version *base, struct job *j)
     busy_remove(db, j);
     job_free(j);
     condition_broadcast(&s->progress);
+    store_call_work(s); /* its tables, and its place among the merges, are free */
     mutex_unlock(&s->mutex);
     version_unref(base); /* may close tables: not under the mutex */
     mutex_lock(&s->mutex);
@@ -357,6 +359,13 @@ void store_wait(struct store *s, struct condition *c, uint64_t us)
     } else {
         (void)condition_wait_us(c, &s->mutex, us);
     }
+}
+
+void store_call_work(struct store *s)
+{
+    assert(mutex_held(&s->mutex));
+    s->work_calls++;
+    condition_broadcast(&s->work);
 }
 
 /* A slot of the keyspace that work is done for: its counters are that keyspace's. */
@@ -428,15 +437,36 @@ bool background_pending(struct store *s)
     return pending;
 }
 
+/* Any level with something to do has a job unless another job has its tables, or the places are
+ * taken, and then one runs. */
+static bool merge_comes(const struct tamiz *db)
+{
+    const struct pick_options o = pick_options_of(db);
+    const struct view *v = atomic_load_explicit(&db->view, memory_order_relaxed);
+    bool comes = db->store->merging > 0 || db->retry_merge_ns != 0;
+    for (uint32_t level = 0; !comes && level < TAMIZ_LEVELS; level++)
+        comes = pick_score(v->version, &o, level) >= 1;
+    return comes;
+}
+
+bool background_frees(const struct tamiz *db, enum pace_reason why)
+{
+    const struct view *v = atomic_load_explicit(&db->view, memory_order_relaxed);
+    assert(mutex_held(&db->store->mutex));
+    return why == PACE_FLUSH ? db->flushing || v->memtable_count > 1 : merge_comes(db);
+}
+
 static void thread_run(void *ctx)
 {
     struct store *s = ctx;
+    uint64_t answered = 0; /* calls before the last step */
     while (!atomic_load_explicit(&s->closing, memory_order_relaxed)) {
         if (background_step(s))
             continue;
         mutex_lock(&s->mutex);
-        if (!atomic_load_explicit(&s->closing, memory_order_relaxed))
+        if (!atomic_load_explicit(&s->closing, memory_order_relaxed) && s->work_calls == answered)
             (void)condition_wait_us(&s->work, &s->mutex, IDLE_US);
+        answered = s->work_calls;
         mutex_unlock(&s->mutex);
     }
 }

@@ -106,6 +106,7 @@ struct store {
     struct mutex mutex;
     struct condition progress; /* a job ended, or the state of writing changed */
     struct condition work;     /* there may be a job */
+    uint64_t work_calls;       /* how often that was said */
     struct writer *first_writer, *last_writer;
     struct tamiz **keyspaces; /* that can be used, ids ascending; [0] is the default one */
     size_t keyspace_count, keyspace_room;
@@ -187,6 +188,9 @@ void store_event(const struct store *s, tamiz_event_kind kind, const char *forma
 /* Waits until `c` is signalled or the time is over. mutex held, given up meanwhile. In a simulation
  * whose callers take turns, another one goes on. */
 void store_wait(struct store *s, struct condition *c, uint64_t us);
+
+/* There may be a job: a thread looks, also one that has just looked in vain. mutex held. */
+void store_call_work(struct store *s);
 
 uint64_t store_next_file(void *store); /* a number never used before; any thread */
 
