@@ -186,7 +186,7 @@ static void counts(void *store, struct engine_counts *c)
     c->known = tamiz_stats_get(store, &stats) == TAMIZ_OK;
     c->device_reads = stats.total.device_reads;
     c->device_read_bytes = stats.total.device_read_bytes;
-    c->memory_bytes = stats.cache_bytes + stats.table_memory_bytes + stats.memtable_bytes;
+    c->memory_bytes = stats.memory_bytes;
 }
 
 static char *describe(void *store)

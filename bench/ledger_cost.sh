@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # What the ledger costs: two builds that differ in -DTAMIZ_NO_LEDGER alone, the same store, in memory, taking turns.
-# Prints microseconds a read of both, the median of the ratios of neighbouring runs, and its quartiles.
+# Prints microseconds a read of both, and of the ratios of neighbouring runs the median, its 95 % interval (by ranks) and the
+# quartiles. Two minutes, on a machine that is quiet: a run of a second is shorter than most of what disturbs it.
 #
-#     sh bench/ledger_cost.sh [READS [PAIRS [WORKLOAD]]]      (3000000 30 readmissing)
+#     sh bench/ledger_cost.sh [READS [PAIRS [WORKLOAD]]]      (10000000 60 readmissing)
 set -eu
-reads=${1:-3000000} pairs=${2:-30} workload=${3:-readmissing}
+reads=${1:-10000000} pairs=${2:-60} workload=${3:-readmissing}
 source=$(cd "$(dirname "$0")/.." && pwd)
 place=${TMPDIR:-/tmp}/tamiz-ledger-cost.$$
 trap 'rm -rf "$place"' EXIT
@@ -30,5 +31,7 @@ while [ $pair -lt "$pairs" ]; do
     pair=$((pair + 1))
 done | awk '{ print $1 / $2, $1, $2 }' | sort -n | awk -v w="$workload" -v r="$reads" '
     { ratio[NR] = $1; a += $2; b += $3 }
-    END { printf "%s, %d reads: %.4f with, %.4f without (us a read, means of %d); ratio %.4f (quartiles %.4f, %.4f)\n", w, r,
-          a / NR, b / NR, NR, ratio[int((NR + 1) / 2)], ratio[int((NR + 3) / 4)], ratio[int((3 * NR + 1) / 4)] }'
+    function rank(share) { return ratio[share < 1 ? 1 : share > NR ? NR : int(share + 0.5)] }
+    END { half = 0.98 * sqrt(NR); middle = (NR + 1) / 2
+          printf "%s, %d reads: %.4f with, %.4f without (us a read, means of %d); ratio %.4f [%.4f, %.4f] (quartiles %.4f, %.4f)\n",
+          w, r, a / NR, b / NR, NR, rank(middle), rank(middle - half), rank(middle + half), rank((NR + 3) / 4), rank((3 * NR + 1) / 4) }'

@@ -206,6 +206,10 @@ static void properties_line(struct dump *d, uint64_t offset, const struct table_
     dump_bytes(d, "smallest", p->smallest);
     dump_bytes(d, "largest", p->largest);
     prefix_words(d, p->prefix.rule);
+    if (p->keyspace) {
+        dump_number(d, "keyspace", p->keyspace);
+        dump_bytes(d, "keyspace_name", p->keyspace_name);
+    }
     dump_end(d);
 }
 

@@ -91,6 +91,10 @@ TAMIZ_API tamiz_status tamiz_filter_remove(tamiz_filter *filter, uint64_t hash);
 /* false is certain; a filter that is NULL says true. Any number of threads, as long as none adds or
  * removes. */
 TAMIZ_API bool tamiz_filter_may_contain(const tamiz_filter *filter, uint64_t hash);
+/* The same of a key that was added as tamiz_hash(key, size): one call, and the quickest way to ask
+ * for a single key. */
+TAMIZ_API bool tamiz_filter_may_contain_key(const tamiz_filter *filter, const void *key,
+                                            size_t size);
 /* The same for `n` at once into maybe[0..n), faster for large filters: cache lines are fetched
  * before they are needed. */
 TAMIZ_API void tamiz_filter_may_contain_many(const tamiz_filter *filter, const uint64_t *hashes,

@@ -447,6 +447,11 @@ typedef struct tamiz_stats {
     /* Values that compaction filters dropped and changed; and merges that were done again without
      * one, because a snapshot was taken while they ran. docs/compaction-filter.md */
     uint64_t compaction_filter_dropped, compaction_filter_changed, compaction_filter_again;
+    /* Now: all memory the store has of the system, its keyspaces together: cache_bytes,
+     * memtable_bytes, table_memory_bytes, what stands around them and what is kept free for more.
+     * Not: what is handed out to the caller, and batches; nor pages of the log that the system
+     * keeps. */
+    uint64_t memory_bytes;
 } tamiz_stats;
 #ifdef __cplusplus
 #define TAMIZ_STATS_INIT tamiz_stats_init_value()

@@ -2,6 +2,8 @@
 #define _DEFAULT_SOURCE /* madvise */
 #include "base/alloc.h"
 
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #if defined(__linux__)
@@ -10,13 +12,48 @@
 
 enum { HUGE_FROM = 4 << 20, HUGE_PAGE = 2 << 20 };
 
-const struct alloc alloc_libc = {{NULL, NULL}};
+const struct alloc alloc_libc = {{NULL, NULL}, NULL};
+
+/* ---- counting ---- */
+
+/* Its address tells threads apart. */
+static _Thread_local char thread_mark;
+
+size_t alloc_whole(size_t size)
+{
+    const size_t header = 8, unit = 16, least = 32, page = 4096, mapped_from = 128 << 10;
+    if (size >= mapped_from)
+        return (size + unit + page - 1) / page * page;
+    const size_t whole = (size + header + unit - 1) / unit * unit;
+    return whole < least ? least : whole;
+}
+
+static void count_add(const struct alloc *a, size_t bytes)
+{
+    if (!a->count)
+        return;
+    const uint64_t spread = (uintptr_t)&thread_mark * UINT64_C(0x9e3779b97f4a7c15);
+    atomic_fetch_add_explicit(&a->count->stripe[(spread >> 32) % ALLOC_STRIPES].bytes, bytes,
+                              memory_order_relaxed);
+}
+
+size_t alloc_bytes(const struct alloc_count *count)
+{
+    size_t sum = 0;
+    for (size_t i = 0; i < ALLOC_STRIPES; i++)
+        sum += atomic_load_explicit(&count->stripe[i].bytes, memory_order_relaxed);
+    return (ptrdiff_t)sum < 0 ? 0 : sum; /* read while another thread was between two stripes */
+}
+
+/* ---- pieces ---- */
 
 void *mem_resize(const struct alloc *a, void *p, size_t old_size, size_t new_size)
 {
-    if (a->hook.resize)
-        return a->hook.resize(a->hook.ctx, p, old_size, new_size ? new_size : 1);
-    return realloc(p, new_size ? new_size : 1);
+    void *q = a->hook.resize ? a->hook.resize(a->hook.ctx, p, old_size, new_size ? new_size : 1)
+                             : realloc(p, new_size ? new_size : 1);
+    if (q)
+        count_add(a, alloc_whole(new_size) - (p ? alloc_whole(old_size) : 0));
+    return q;
 }
 
 void *mem_new(const struct alloc *a, size_t size)
@@ -29,16 +66,21 @@ void *mem_new_array(const struct alloc *a, size_t count, size_t size)
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes))
         return NULL;
-    if (!a->hook.resize)
-        return calloc(count ? count : 1, size ? size : 1);
-    void *p = mem_new(a, bytes);
-    return p ? memset(p, 0, bytes) : NULL;
+    if (a->hook.resize) {
+        void *p = mem_new(a, bytes);
+        return p ? memset(p, 0, bytes) : NULL;
+    }
+    void *p = calloc(count ? count : 1, size ? size : 1);
+    if (p)
+        count_add(a, alloc_whole(bytes));
+    return p;
 }
 
 void mem_free(const struct alloc *a, void *p, size_t size)
 {
     if (!p)
         return;
+    count_add(a, 0 - alloc_whole(size));
     if (a->hook.resize)
         a->hook.resize(a->hook.ctx, p, size ? size : 1, 0);
     else
@@ -70,9 +112,11 @@ void *mem_new_aligned(const struct alloc *a, size_t size, size_t alignment)
         return NULL;
     if (size >= HUGE_FROM)
         alignment = HUGE_PAGE;
-    uint8_t *whole = mem_new(a, aligned_whole(size, alignment));
+    const struct alloc uncounted = {a->hook, NULL}; /* the system gives what is used of the room */
+    uint8_t *whole = mem_new(&uncounted, aligned_whole(size, alignment));
     if (!whole)
         return NULL;
+    count_add(a, alloc_whole(size));
     uint8_t *first = whole + sizeof(void *);
     uint8_t *piece = first + (-(uintptr_t)first & (alignment - 1));
     memcpy(piece - sizeof(void *), &whole, sizeof(void *));
@@ -86,9 +130,11 @@ void mem_free_aligned(const struct alloc *a, void *p, size_t size, size_t alignm
         return;
     if (size >= HUGE_FROM)
         alignment = HUGE_PAGE;
+    const struct alloc uncounted = {a->hook, NULL};
     void *whole;
     memcpy(&whole, (uint8_t *)p - sizeof(void *), sizeof(void *));
-    mem_free(a, whole, aligned_whole(size, alignment));
+    count_add(a, 0 - alloc_whole(size));
+    mem_free(&uncounted, whole, aligned_whole(size, alignment));
 }
 
 /* Before each handed-out buffer. A multiple of 16 bytes, so that the buffer keeps malloc's
@@ -103,7 +149,8 @@ void *mem_handout(const struct alloc *a, size_t size)
 {
     if (size > SIZE_MAX / 2)
         return NULL;
-    struct handout *h = mem_new(a, sizeof *h + size);
+    const struct alloc uncounted = {a->hook, NULL};
+    struct handout *h = mem_new(&uncounted, sizeof *h + size);
     if (!h)
         return NULL;
     *h = (struct handout){a->hook, sizeof *h + size, 0};
@@ -115,7 +162,7 @@ void tamiz_free(void *buffer)
     if (!buffer)
         return;
     struct handout *h = (struct handout *)buffer - 1;
-    const struct alloc a = {h->hook};
+    const struct alloc a = {h->hook, NULL};
     mem_free(&a, h, h->whole);
 }
 

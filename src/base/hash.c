@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#define XXH_INLINE_ALL
-#include "base/hash.h"
+#include "base/hash_short.h"
 
-#include <xxhash.h>
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
 #endif
@@ -13,11 +11,16 @@ static __attribute__((noinline)) uint64_t hash_longer(struct slice key)
     return XXH3_64bits_withSeed(key.data, key.size, KEY_HASH_SEED);
 }
 
-__attribute__((flatten)) uint64_t hash_key(struct slice key)
+__attribute__((flatten)) uint64_t hash_key_other(struct slice key)
 {
-    if (key.size > 16)
+    if (key.size > HASH_SHORT_MOST)
         return hash_longer(key);
     return XXH3_64bits_withSeed(key.size ? key.data : (const uint8_t *)"", key.size, KEY_HASH_SEED);
+}
+
+uint64_t hash_key(struct slice key)
+{
+    return hash_key_short(key);
 }
 
 /* With the size known to the compiler there is nothing to decide for each key. */

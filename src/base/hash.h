@@ -13,6 +13,8 @@
 #define KEY_HASH_SEED UINT64_C(0x74616d697a) /* "tamiz" */
 
 uint64_t hash_key(struct slice key);
+/* hash_key of a key of fewer than 4 or more than 16 bytes (hash_short.h). */
+uint64_t hash_key_other(struct slice key);
 /* hash_key of `n` keys of `size` bytes each, side by side. */
 void hash_keys(const uint8_t *keys, size_t size, size_t n, uint64_t *hashes);
 

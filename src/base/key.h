@@ -31,6 +31,8 @@ static inline bool kind_is_known(unsigned kind)
 #define SEQ_MAX        ((UINT64_C(1) << 60) - 1)
 #define KEY_SIZE_MAX   65535u
 #define VALUE_SIZE_MAX (UINT32_C(1) << 30)
+enum { KEYSPACE_NAME_MAX = 255 };                 /* 1 and more bytes, none of them 0 */
+#define KEYSPACE_ID_MAX ((UINT64_C(1) << 62) - 1) /* and from 1 on; 0: the default one */
 
 static inline uint64_t stamp_of(uint64_t seq, enum kind kind)
 {

@@ -45,7 +45,7 @@ static tamiz_status table_begin(struct merge *m)
 static tamiz_status meta_append(struct merge *m, const struct table_summary *s)
 {
     const struct table_meta like = {.number = m->number,
-                                    .keyspace = m->out->keyspace,
+                                    .keyspace = m->out->build.keyspace,
                                     .file_id = s->file_id,
                                     .file_size = s->file_size,
                                     .level = m->out->level,

@@ -54,7 +54,6 @@ struct compact_output {
     const char *directory;
     struct table_build_options build;
     uint64_t table_bytes; /* a table ends with the first user key beyond */
-    uint64_t keyspace;    /* whose tables they are */
     uint32_t level;
     uint64_t run;
     /* Hands out a fresh file number; any thread. */

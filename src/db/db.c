@@ -129,7 +129,7 @@ void store_free(struct op *op, struct store *s)
     if (s->lock)
         (void)env_unlock(op, s->env, s->lock);
     mem_free_text(&s->alloc, s->directory);
-    const struct alloc alloc = s->alloc;
+    const struct alloc alloc = {s->alloc.hook, NULL};
     mem_free(&alloc, s, sizeof *s);
 }
 
@@ -222,7 +222,7 @@ struct loose_op *loose_op_new(const struct alloc *alloc)
 tamiz_status store_make(const char *path, const tamiz_options *options, struct loose_op **loose,
                         struct store **store)
 {
-    const struct alloc alloc = {options->allocator};
+    const struct alloc alloc = {options->allocator, NULL}; /* its own count is in the store */
     struct loose_op *l = loose_op_new(&alloc);
     struct store *s = l ? mem_new_array(&alloc, 1, sizeof *s) : NULL;
     if (!s) {
@@ -232,7 +232,7 @@ tamiz_status store_make(const char *path, const tamiz_options *options, struct l
     *loose = l;
     *store = s;
     s->options = *options;
-    s->alloc = alloc;
+    s->alloc = (struct alloc){options->allocator, &s->memory};
     s->env = options->env;
     l->op.alloc = &s->alloc;
     tamiz_status st = env_absolute_path(&l->op, s->env, &s->alloc, path, &s->directory);

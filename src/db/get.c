@@ -11,9 +11,8 @@
 enum { CANDIDATES_MAX = 48 };
 struct candidates {
     uint32_t count;
-    uint32_t asked_count;     /* by line */
-    uint64_t said;            /* by those, in their order: bit set: maybe */
-    uint64_t expected_fp_1e9; /* theirs, in sum */
+    uint32_t asked_count; /* by line */
+    uint64_t said;        /* by those, in their order: bit set: maybe */
     struct {
         struct table *table;
         int level;
@@ -29,7 +28,6 @@ static uint32_t candidates_find(struct op *op, const struct version *v, uint32_t
 {
     struct filter_line lines[CANDIDATES_MAX];
     const uint64_t mixed = filter_lines_mix(lookup->hash);
-    uint64_t expected = 0;
     uint32_t r = from, n = 0, asked = 0;
     for (; r < v->run_count && n < CANDIDATES_MAX; r++) {
         const struct run *run = &v->runs[r];
@@ -42,18 +40,24 @@ static uint32_t candidates_find(struct op *op, const struct version *v, uint32_t
         }
         struct table *t = run->handles[i];
         c->at[n].asked = use_filters && table_has_lines(t);
-        if (c->at[n].asked) {
+        if (c->at[n].asked)
             lines[asked++] = filter_line_of(&table_face(t)->filter, mixed);
-            expected += table_face(t)->expected_fp_1e9;
-        }
         c->at[n].table = t;
         c->at[n++].level = (int)run->level;
     }
     c->count = n;
     c->asked_count = asked;
-    c->expected_fp_1e9 = expected;
     c->said = filter_lines_ask(lines, asked);
     return r;
+}
+
+/* What theory expects of the filters that were asked. */
+static __attribute__((noinline)) uint64_t expected_fp_1e9(const struct candidates *c)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < c->count; i++)
+        sum += table_face(c->at[i].table)->expected_fp_1e9;
+    return sum;
 }
 
 /* Did every run's filter deny the key? Then that is all of this read, and it is counted. */
@@ -61,7 +65,9 @@ static bool clean_miss(struct op *op, struct view *view, const struct candidates
 {
     if (c->said || c->asked_count != view->version->run_count || !view->misses.alike || op->trace)
         return false;
-    misses_count(&view->misses, op->seat, c->expected_fp_1e9);
+    struct miss_seat *seat = &view->misses.seats[op->seat];
+    if (misses_count(seat))
+        misses_expect(seat, expected_fp_1e9(c));
     return true;
 }
 
@@ -118,8 +124,7 @@ static tamiz_status candidate_get_ranged(struct op *op, struct candidates *c, ui
 }
 
 static tamiz_status get_from_tables(struct op *op, struct view *view, const struct lookup *lookup,
-                                    struct table_read *how, uint64_t *stamp, struct found *found,
-                                    const struct table **answered)
+                                    struct table_read *how, uint64_t *stamp, struct found *found)
 {
     const struct version *version = view->version;
     const bool ranged = version->ranged;
@@ -134,8 +139,8 @@ static tamiz_status get_from_tables(struct op *op, struct view *view, const stru
             st = __builtin_expect(ranged, 0)
                      ? candidate_get_ranged(op, &c, i, lookup, how, stamp, found)
                      : candidate_get(op, &c, i, lookup, how, stamp, found);
-            if (st == TAMIZ_OK && answered)
-                *answered = c.at[i].table;
+            if (st == TAMIZ_OK)
+                found->table = c.at[i].table;
         }
     }
     return st;
@@ -153,7 +158,8 @@ get_sampled(struct op *op, struct tamiz *db, struct view *view, const struct loo
     if (due & LEDGER_AUDIT)
         audit_read(op, db->store, version, lookup);
     ledger_reads_take(op, version, read.device_reads);
-    const tamiz_status st = get_from_tables(op, view, lookup, how, stamp, found, &read.answered);
+    const tamiz_status st = get_from_tables(op, view, lookup, how, stamp, found);
+    read.answered = found->table;
     ledger_reads_since(op, version, read.device_reads);
     if (st >= 0 && due & LEDGER_FOLLOW)
         ledger_follow(op, db->ledger, version, &read);
@@ -173,11 +179,13 @@ static __attribute__((noinline)) tamiz_status settle(struct op *op, struct store
     return st;
 }
 
-tamiz_status db_get(struct op *op, struct tamiz *db, struct slice key,
-                    const tamiz_read_options *options, struct found *found)
+/* `asked`: the ledger wants to be asked about this read. */
+static inline __attribute__((always_inline)) tamiz_status get(struct op *op, struct tamiz *db,
+                                                              struct slice key,
+                                                              const tamiz_read_options *options,
+                                                              bool asked, struct found *found)
 {
     *found = (struct found){0};
-    counter_add(&op->count->gets, 1);
     uint64_t seq;
     struct view *view = view_borrow(db, &seq);
     const struct lookup lookup = lookup_make(key, read_options_seq(options, seq));
@@ -188,9 +196,9 @@ tamiz_status db_get(struct op *op, struct tamiz *db, struct slice key,
 
     tamiz_status st = get_from_memtables(op, view, &lookup, &stamp, &found->value);
     if (st == TAMIZ_NOT_FOUND && view->version->run_count) {
-        const unsigned due = ledger_due(op, db->ledger, &lookup, options);
-        if (__builtin_expect(due == 0, 1))
-            st = get_from_tables(op, view, &lookup, &how, &stamp, found, NULL);
+        const unsigned due = asked ? ledger_decide(op, db->ledger, &lookup, options) : 0;
+        if (due == 0)
+            st = get_from_tables(op, view, &lookup, &how, &stamp, found);
         else
             st = get_sampled(op, db, view, &lookup, &how, due, !options->snapshot, &stamp, found);
     }
@@ -200,4 +208,20 @@ tamiz_status db_get(struct op *op, struct tamiz *db, struct slice key,
     if (st == TAMIZ_OK)
         counter_add(&op->count->gets_found, 1);
     return st;
+}
+
+static __attribute__((noinline)) tamiz_status get_asking(struct op *op, struct tamiz *db,
+                                                         struct slice key,
+                                                         const tamiz_read_options *options,
+                                                         struct found *found)
+{
+    return get(op, db, key, options, true, found);
+}
+
+tamiz_status db_get(struct op *op, struct tamiz *db, struct slice key,
+                    const tamiz_read_options *options, struct found *found)
+{
+    if (__builtin_expect(ledger_count_get(op), 0))
+        return get_asking(op, db, key, options, found);
+    return get(op, db, key, options, false, found);
 }

@@ -12,6 +12,8 @@
 struct found {
     struct slice value;
     struct cached_block *pinned;
+    const struct table *table; /* that knew the key, borrowed like the value; NULL: a memtable, or
+                                  none did */
 };
 
 /* Inside an epoch. TAMIZ_OK: *found has a value; TAMIZ_NOT_FOUND; or an error. Releases nothing of

@@ -13,7 +13,7 @@ enum {
 };
 
 struct ledger {
-    struct sampler sampler; /* first: ledger_due() looks there */
+    struct sampler sampler; /* first: ledger_decide() looks there */
     const struct store *store;
     const struct alloc *alloc;
     struct mutex mutex; /* of all that follows */
@@ -76,7 +76,9 @@ unsigned ledger_decide(const struct op *op, const struct ledger *l, const struct
     const uint64_t gets = counter_get(&op->count->gets);
     if (!options->use_filters)
         return 0;
-    atomic_store_explicit(&op->count->quiet_until, sampler_quiet(s, gets), memory_order_relaxed);
+    if (!sampler_in_row(s, gets + 1))
+        atomic_store_explicit(&op->count->quiet_until, sampler_quiet(s, gets),
+                              memory_order_relaxed);
     const unsigned due = s->audit && gets % s->audit == 0 ? LEDGER_AUDIT : 0;
     return sampler_follows(s, lookup->key, gets) ? due | LEDGER_FOLLOW : due;
 }

@@ -22,22 +22,23 @@ void ledger_free(struct ledger *l);
 /* As if it were new, for a keyspace with blocks of that size. Any thread. */
 void ledger_reset(struct ledger *l, uint64_t block_bytes);
 
-/* What this read is chosen for; called with each, after it was counted in count->gets. */
+/* Counts a get. true: the ledger is to be asked what it is chosen for. */
+static inline bool ledger_count_get(struct op *op)
+{
+#ifdef TAMIZ_NO_LEDGER
+    (void)op;
+    return false;
+#else
+    const uint64_t gets = counter_get(&op->count->gets) + 1;
+    atomic_store_explicit(&op->count->gets, gets, memory_order_relaxed);
+    return gets >= counter_get(&op->count->quiet_until);
+#endif
+}
+
+/* What this read, just counted, is chosen for: these, or 0. */
 enum { LEDGER_FOLLOW = 1, LEDGER_AUDIT = 2 };
 unsigned ledger_decide(const struct op *op, const struct ledger *l, const struct lookup *lookup,
                        const tamiz_read_options *options);
-static inline unsigned ledger_due(const struct op *op, const struct ledger *l,
-                                  const struct lookup *lookup, const tamiz_read_options *options)
-{
-#ifdef TAMIZ_NO_LEDGER
-    (void)op, (void)l, (void)lookup, (void)options;
-    return 0;
-#else
-    if (counter_get(&op->count->gets) < counter_get(&op->count->quiet_until))
-        return 0;
-    return ledger_decide(op, l, lookup, options);
-#endif
-}
 
 /* A read that is over. */
 struct followed {

@@ -62,16 +62,26 @@ static void share_out(const struct version *v, double expected, struct counters 
             counter_add(&to->level[i].expected_fp_1e9, (uint64_t)(expected * rates[i] / all + 0.5));
 }
 
+/* Of `reads` reads, from those that were looked at. */
+static double expected_of(const struct miss_seat *seat, uint64_t reads)
+{
+    const uint64_t looked_at = (reads + MISSES_EXPECT - 1) / MISSES_EXPECT;
+    const double sum = (double)counter_get(&seat->expected_fp_1e9);
+    return looked_at ? sum * (double)reads / (double)looked_at : 0;
+}
+
 void misses_sum(const struct misses *m, const struct version *v, struct counters *to)
 {
-    uint64_t reads = 0, expected = 0;
+    uint64_t reads = 0;
+    double expected = 0;
     for (size_t i = 0; i < EPOCH_SLOTS; i++) {
-        reads += counter_get(&m->seats[i].reads);
-        expected += counter_get(&m->seats[i].expected_fp_1e9);
+        const uint64_t here = counter_get(&m->seats[i].reads);
+        reads += here;
+        expected += expected_of(&m->seats[i], here);
     }
     if (!reads)
         return;
     for (int i = 0; i < TAMIZ_LEVELS; i++)
         counter_add(&to->level[i].steps[TAMIZ_STEP_FILTER_NEGATIVE], reads * v->level_runs[i]);
-    share_out(v, (double)expected, to);
+    share_out(v, expected, to);
 }

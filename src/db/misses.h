@@ -6,10 +6,11 @@
  * negatives of which level that makes is worked out when somebody asks, or when the view goes.
  * Counting each of its steps by itself cost 7 % of such a read (docs/adr/0019-clean-misses.md).
  *
- * The theory beside it, the filters' expected false positives, is added up over the tables that
- * were really asked; of the sum each level gets the part that the mean rates of its runs have. That
- * wants filters that are alike within a run, and where they are not, as after a change of options,
- * each step is counted.
+ * The theory beside it is the expected false positives of the filters that were asked, tables that
+ * differ a little within a run. One read in MISSES_EXPECT of a seat, its first among them, looks
+ * them up, and the others are taken to have met the same on average; of the sum each level gets the
+ * part that the mean rates of its runs have. That wants filters that are alike within a run, and
+ * where they are not, as after a change of options, each step is counted.
  */
 #ifndef TAMIZ_DB_MISSES_H
 #define TAMIZ_DB_MISSES_H
@@ -17,10 +18,12 @@
 #include "env/epoch.h"
 #include "version/version.h"
 
+enum { MISSES_EXPECT = 64 };
+
 /* Written by whoever sits there; read by any thread. */
 struct miss_seat {
     _Alignas(64) counter reads;
-    counter expected_fp_1e9; /* of all filters that these reads asked */
+    counter expected_fp_1e9; /* of all filters that one in MISSES_EXPECT of them asked */
 };
 
 struct misses {
@@ -30,10 +33,23 @@ struct misses {
 
 void misses_init(struct misses *m, const struct version *v);
 
-static inline void misses_count(struct misses *m, uint32_t seat, uint64_t expected_fp_1e9)
+/* true: misses_expect() is to be called for this one. */
+static inline bool misses_count(struct miss_seat *seat)
 {
-    counter_add(&m->seats[seat].reads, 1);
-    counter_add(&m->seats[seat].expected_fp_1e9, expected_fp_1e9);
+#ifdef TAMIZ_NO_LEDGER
+    (void)seat;
+    return false;
+#else
+    const uint64_t before = counter_get(&seat->reads);
+    counter_add(&seat->reads, 1);
+    return before % MISSES_EXPECT == 0;
+#endif
+}
+
+/* The sum over the filters that the read asked. */
+static inline void misses_expect(struct miss_seat *seat, uint64_t expected_fp_1e9)
+{
+    counter_add(&seat->expected_fp_1e9, expected_fp_1e9);
 }
 
 /* Adds what was counted to the levels of `to`, as if step by step. */

@@ -357,8 +357,9 @@ static void run_chunk(struct multi *m, const void *const keys[], const size_t ke
         const size_t at = order ? order[i] : i;
         m->keys[i] = (struct pending){
             .index = at, .lookup = lookup_make(slice_of(keys[at], key_sizes[at]), seq)};
-        counter_add(&m->op->count->gets, 1);
-        const unsigned due = ledger_due(m->op, m->db->ledger, &m->keys[i].lookup, m->options);
+        const unsigned due = ledger_count_get(m->op) ? ledger_decide(m->op, m->db->ledger,
+                                                                     &m->keys[i].lookup, m->options)
+                                                     : 0;
         if (due & LEDGER_AUDIT)
             audit_read(m->op, m->db->store, m->view->version, &m->keys[i].lookup);
         m->keys[i].is_followed = due & LEDGER_FOLLOW;

@@ -54,16 +54,17 @@ static tamiz_status merge_tree(struct repair *r, struct salvage_tree *tree, stru
                                      .ranges = (const struct range_delete *)(void *)ranges.data,
                                      .range_count = ranges.size / sizeof(struct range_delete),
                                      .bottom = true};
-    const struct compact_output out = {.env = s->env,
-                                       .alloc = &s->alloc,
-                                       .build = options_recipe(o, LEVEL, IO_COMPACTION),
-                                       .directory = s->directory,
-                                       .table_bytes = o->table,
-                                       .keyspace = tree->id,
-                                       .level = LEVEL,
-                                       .run = 1,
-                                       .next_file = store_next_file,
-                                       .next_file_ctx = s};
+    struct compact_output out = {.env = s->env,
+                                 .alloc = &s->alloc,
+                                 .build = options_recipe(o, LEVEL, IO_COMPACTION),
+                                 .directory = s->directory,
+                                 .table_bytes = o->table,
+                                 .level = LEVEL,
+                                 .run = 1,
+                                 .next_file = store_next_file,
+                                 .next_file_ctx = s};
+    out.build.keyspace = tree->id;
+    out.build.keyspace_name = slice_of_text(tree->id ? tree->name : "");
     const tamiz_status st =
         ranges.failed ? op_fail_memory(r->op) : compact_run(r->op, &in, &out, made);
     iter_close(source);

@@ -32,13 +32,14 @@ static struct compact_output output_of(struct tamiz *db, uint32_t level, uint64_
     struct compact_output out = {.env = s->env,
                                  .alloc = &s->alloc,
                                  .directory = s->directory,
-                                 .keyspace = db->id,
                                  .table_bytes = o->table,
                                  .level = level,
                                  .run = run,
                                  .next_file = store_next_file,
                                  .next_file_ctx = s};
     out.build = options_recipe(o, level, purpose);
+    out.build.keyspace = db->id;
+    out.build.keyspace_name = slice_of_text(db->id ? db->name : "");
     return out;
 }
 

@@ -53,27 +53,29 @@ static bool trees_reserve(struct salvage *r)
     return true;
 }
 
-/* What only its id is known of. */
-static char *name_made_up(struct salvage *r, uint64_t id)
+/* Its name, where somebody says it and nobody did before. */
+static tamiz_status tree_call(struct salvage *r, struct salvage_tree *tree, struct slice name)
 {
-    char words[48];
-    (void)snprintf(words, sizeof words, "keyspace-%llu", (unsigned long long)id);
-    return mem_text(&r->s->alloc, words);
+    char words[KEYSPACE_NAME_MAX + 1];
+    if (tree->name || name.size == 0 || name.size > KEYSPACE_NAME_MAX)
+        return TAMIZ_OK;
+    memcpy(words, name.data, name.size);
+    words[name.size] = 0;
+    tree->name = mem_text(&r->s->alloc, words);
+    return tree->name ? TAMIZ_OK : op_fail_memory(r->op);
 }
 
-/* The keyspace, met before or not. `name` NULL: not known. NULL: memory is out, recorded. */
-static struct salvage_tree *tree_meet(struct salvage *r, uint64_t id, const char *name)
+/* The keyspace, met before or not. `name` empty: not known. NULL: memory is out, recorded. */
+static struct salvage_tree *tree_meet(struct salvage *r, uint64_t id, struct slice name)
 {
     struct store *s = r->s;
     struct salvage_tree *known = tree_find(r, id);
     if (known)
-        return known;
+        return tree_call(r, known, name) == TAMIZ_OK ? known : NULL;
     struct salvage_tree tree = {.id = id,
                                 .memtable = memtable_new(&s->alloc, (size_t)s->options.memtable),
                                 .opened = buf_init(&s->alloc)};
-    if (id)
-        tree.name = name ? mem_text(&s->alloc, name) : name_made_up(r, id);
-    if (!tree.memtable || (id && !tree.name) || !trees_reserve(r)) {
+    if (!tree.memtable || tree_call(r, &tree, name) != TAMIZ_OK || !trees_reserve(r)) {
         memtable_free(tree.memtable);
         mem_free_text(&s->alloc, tree.name);
         op_fail_memory(r->op);
@@ -86,6 +88,51 @@ static struct salvage_tree *tree_meet(struct salvage *r, uint64_t id, const char
     if (id >= r->next_keyspace)
         r->next_keyspace = id + 1;
     return &r->trees[at];
+}
+
+static bool name_is_taken(const struct salvage *r, const char *name, size_t above)
+{
+    for (size_t i = above + 1; i < r->tree_count; i++)
+        if (strcmp(r->trees[i].name, name) == 0)
+            return true;
+    return strcmp(name, "default") == 0;
+}
+
+/* "keyspace-7", or with as many strokes behind as make it the only one. */
+static tamiz_status name_make_up(struct salvage *r, size_t at)
+{
+    struct salvage_tree *tree = &r->trees[at];
+    char name[KEYSPACE_NAME_MAX + 1], words[KEYSPACE_NAME_MAX + 100];
+    size_t size =
+        (size_t)snprintf(name, sizeof name, "keyspace-%llu", (unsigned long long)tree->id);
+    bool taken = true;
+    while (taken) {
+        taken = name_is_taken(r, name, at);
+        for (size_t i = 1; i < at; i++)
+            taken |= r->trees[i].name && strcmp(r->trees[i].name, name) == 0;
+        if (taken && size + 1 < sizeof name) {
+            name[size++] = '-';
+            name[size] = 0;
+        }
+    }
+    (void)snprintf(words, sizeof words,
+                   "keyspace %llu: its name is not known: it is %s from now on",
+                   (unsigned long long)tree->id, name);
+    find(r, 0, words);
+    mem_free_text(&r->s->alloc, tree->name);
+    tree->name = mem_text(&r->s->alloc, name);
+    return tree->name ? TAMIZ_OK : op_fail_memory(r->op);
+}
+
+/* All have a name and each another one. Of two that say the same the older one was dropped, and
+ * its files were about to go. */
+static tamiz_status name_all(struct salvage *r)
+{
+    tamiz_status st = TAMIZ_OK;
+    for (size_t i = r->tree_count; st == TAMIZ_OK && i-- > 1;)
+        if (!r->trees[i].name || name_is_taken(r, r->trees[i].name, i))
+            st = name_make_up(r, i);
+    return st;
 }
 
 /* ---- looking ---- */
@@ -159,8 +206,8 @@ static tamiz_status look_at_manifest(struct salvage *r)
         r->last_seq = s->state.last_seq;
         r->next_keyspace = s->state.next_keyspace;
     }
-    for (size_t i = 0; r->has_manifest && i < s->state.tree_count; i++)
-        if (!tree_meet(r, s->state.trees[i].id, s->state.trees[i].name))
+    for (size_t i = 1; r->has_manifest && i < s->state.tree_count; i++)
+        if (!tree_meet(r, s->state.trees[i].id, slice_of_text(s->state.trees[i].name)))
             return TAMIZ_OUT_OF_MEMORY;
     return st == TAMIZ_NOT_FOUND ? TAMIZ_OK : find_failure(r, st, 0);
 }
@@ -177,6 +224,17 @@ static struct table *open_table(struct salvage *r, uint64_t number, const struct
     return t;
 }
 
+/* The keyspace of a table: as the manifest says, or the table itself. One that can't be read at all
+ * is the default one's, to which it adds nothing. */
+static struct salvage_tree *tree_of_table(struct salvage *r, const struct table *t,
+                                          const struct table_meta *meta)
+{
+    if (meta || !table_is_loaded(t))
+        return tree_meet(r, meta ? meta->keyspace : 0, slice_of(NULL, 0));
+    const struct table_properties *p = table_properties(t);
+    return tree_meet(r, p->keyspace, p->keyspace_name);
+}
+
 /* Verified, and a source of its keyspace from now on. */
 static tamiz_status look_at_table(struct salvage *r, uint64_t number, const struct table_meta *meta)
 {
@@ -186,9 +244,8 @@ static tamiz_status look_at_table(struct salvage *r, uint64_t number, const stru
     const tamiz_status st = table_verify(r->op, t, r->report);
     if (st == TAMIZ_OK || st == TAMIZ_CORRUPTION)
         op_forgive(r->op);
-    struct salvage_tree *tree = st == TAMIZ_OK || st == TAMIZ_CORRUPTION
-                                    ? tree_meet(r, meta ? meta->keyspace : 0, NULL)
-                                    : NULL;
+    struct salvage_tree *tree =
+        st == TAMIZ_OK || st == TAMIZ_CORRUPTION ? tree_of_table(r, t, meta) : NULL;
     if (tree)
         buf_append(&tree->opened, &t, sizeof(struct table *));
     if (tree && !tree->opened.failed)
@@ -242,7 +299,7 @@ static tamiz_status take_write(struct salvage *r, const struct batch_write *w)
     if (!tree && r->has_manifest)
         return TAMIZ_OK;
     if (!tree)
-        tree = tree_meet(r, w->keyspace, NULL);
+        tree = tree_meet(r, w->keyspace, slice_of(NULL, 0));
     if (!tree)
         return TAMIZ_OUT_OF_MEMORY;
     return memtable_add(r->op, tree->memtable, w->key, hash_key(w->key), stamp_of(w->seq, w->kind),
@@ -371,10 +428,11 @@ static tamiz_status look_at_logs(struct salvage *r)
 tamiz_status salvage_look(struct salvage *r)
 {
     tamiz_status st = TAMIZ_OK;
-    TRY(tree_meet(r, 0, NULL) ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
+    TRY(tree_meet(r, 0, slice_of(NULL, 0)) ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
     TRY(look_at_manifest(r));
     TRY(look_at_tables(r));
     TRY(look_at_logs(r));
+    TRY(name_all(r));
 done:
     return st;
 }

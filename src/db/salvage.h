@@ -13,7 +13,7 @@
 /* One keyspace: what there is of it. */
 struct salvage_tree {
     uint64_t id;
-    char *name;                /* owned; NULL: of the default one */
+    char *name;                /* owned; NULL: of the default one, or not known yet */
     struct memtable *memtable; /* owned: what the logs hold */
     struct buf opened;         /* struct table *, owned: each has at least a block to look for */
 };

@@ -6,7 +6,7 @@
 
 enum {
     RATE_READS = 2048,  /* followed at one rate, until it is halved        */
-    ONE_IN_MOST = 1024, /* reads for each that is followed, in the long run … */
+    ONE_IN_MOST = 4096, /* reads for each that is followed, in the long run … */
     SPACE_MOST = 256,   /* … and cells */
     GHOST_LEAST = 2048, /* names */
     CELL_BLOCKS = 4,    /* of all data in a cell */
@@ -204,7 +204,7 @@ uint64_t sampler_quiet(const struct sampler *s, uint64_t gets)
 {
     const uint32_t period = sampler_load(&s->period);
     uint64_t until = gets + 1;
-    if (period && sampler_place(until, period) >= SAMPLER_ROW_WARM + SAMPLER_ROW)
+    if (!sampler_in_row(s, until))
         until += period - sampler_place(until, period);
     if (s->audit && until > gets - gets % s->audit + s->audit)
         until = gets - gets % s->audit + s->audit;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which reads are followed. Many at first, fewer and fewer as there are enough of them, one in 1024
+ * Which reads are followed. Many at first, fewer and fewer as there are enough of them, one in 4096
  * in the long run: each so many that were followed halve the rate. What is left of the reads is
  * chosen in two ways, whose product is the rate:
  *
@@ -87,16 +87,21 @@ static inline uint32_t sampler_place(uint64_t gets, uint32_t period)
     return ((uint32_t)gets + period / 2) & (period - 1);
 }
 
+/* Is it in one? Then it is for its key to be chosen or not. */
+static inline bool sampler_in_row(const struct sampler *s, uint64_t gets)
+{
+    const uint32_t period = sampler_load(&s->period);
+    return !period || sampler_place(gets, period) < SAMPLER_ROW_WARM + SAMPLER_ROW;
+}
+
 /* Is this read chosen? */
 static inline bool sampler_follows(const struct sampler *s, struct slice key, uint64_t gets)
 {
-    const uint32_t period = sampler_load(&s->period), end = sampler_load(&s->cells_end);
-    if (period && sampler_place(gets, period) >= SAMPLER_ROW_WARM + SAMPLER_ROW)
-        return false;
-    return !end || sampler_cell(s, key) < end;
+    const uint32_t end = sampler_load(&s->cells_end);
+    return sampler_in_row(s, gets) && (!end || sampler_cell(s, key) < end);
 }
 
-/* From this read on no other need be asked about before so many gets. */
+/* Behind this read no other need be asked about before so many gets. */
 uint64_t sampler_quiet(const struct sampler *s, uint64_t gets);
 
 /* Does this followed read only bring the ghost up to date? */

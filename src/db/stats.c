@@ -162,6 +162,12 @@ static void fill_counters(tamiz_stats *out, const struct counters *c)
     fill_estimate(&out->total, &sum);
 }
 
+static uint64_t memory_of(const struct store *s)
+{
+    const size_t taken = alloc_bytes(&s->memory), untouched = heap_untouched(cache_heap(s->cache));
+    return taken > untouched ? taken - untouched : 0;
+}
+
 static void stats_fill(tamiz *db, tamiz_stats *out, struct counters *room)
 {
     struct store *s = db->store;
@@ -174,6 +180,7 @@ static void stats_fill(tamiz *db, tamiz_stats *out, struct counters *room)
     sum_counters(db, room);
     fill_counters(out, room);
     out->cache_bytes = cache_bytes(s->cache);
+    out->memory_bytes = memory_of(s);
 }
 
 tamiz_status tamiz_stats_get(tamiz *db, tamiz_stats *stats)
@@ -276,6 +283,7 @@ static const struct field store_fields[] = {
     WHOLE(ingested_bytes_copied),
     WHOLE(background_us),
     WHOLE(filter_build_us),
+    WHOLE(memory_bytes),
 };
 static const struct field io_fields[] = {
     WHOLE(data), WHOLE(index), WHOLE(filter), WHOLE(meta), WHOLE(log), WHOLE(compaction),

@@ -68,6 +68,7 @@ struct store_pace {
 struct store {
     tamiz_options options; /* as asked, env and limits resolved. Frozen */
     struct alloc alloc;
+    struct alloc_count memory;
     const tamiz_env *env;
     char *directory;
     void *lock;      /* NULL: read-only */

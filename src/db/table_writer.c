@@ -34,7 +34,7 @@ tamiz_status tamiz_table_writer_open(const char *path, const tamiz_options *opti
     tamiz_status st = options_take(options, &o);
     if (st != TAMIZ_OK)
         return st;
-    const struct alloc alloc = {o.allocator};
+    const struct alloc alloc = {o.allocator, NULL};
     struct tamiz_table_writer *w = mem_new_array(&alloc, 1, sizeof *w);
     if (!w)
         return op_refuse(TAMIZ_OUT_OF_MEMORY, "out of memory");

@@ -128,9 +128,11 @@ tamiz_status blocked_build(struct op *op, struct filter_plan *plan, const uint64
 }
 
 /* The lines of the hashes AHEAD are fetched, as those before are written. */
-size_t blocked_build_loose(const struct filter_plan *plan, const uint64_t *hashes, size_t n,
-                           uint8_t *payload, uint64_t *seen, size_t room)
+size_t blocked_build_loose(const struct alloc *alloc, const struct filter_plan *plan,
+                           const uint64_t *hashes, size_t n, uint8_t *payload, uint64_t *seen,
+                           size_t room)
 {
+    (void)alloc; /* all it needs is the payload */
     const uint64_t bytes = plan->payload_bytes;
     uint64_t mixed[AHEAD] = {0};
     size_t count = 0;

@@ -15,9 +15,10 @@ enum { LINE_BYTES = FILTER_LINE_BYTES, LINE_BITS = LINE_BYTES * 8, K_MAX = 24 };
 /* Odd, without structure: the first 24 outputs of splitmix64 from 0, upper halves, made odd. */
 extern const uint32_t blocked_multipliers[K_MAX];
 
+/* The same as the number of a line times LINE_BYTES: a payload is whole lines. */
 static inline uint64_t line_of(uint64_t mixed, uint64_t payload_bytes)
 {
-    return mul_high(mixed, payload_bytes / LINE_BYTES) * LINE_BYTES;
+    return mul_high(mixed, payload_bytes) & ~(uint64_t)(LINE_BYTES - 1);
 }
 
 static inline uint32_t bit_of(uint64_t mixed, unsigned i)
@@ -34,8 +35,9 @@ tamiz_status blocked_plan(struct op *op, const tamiz_filter_policy *policy, uint
                           struct filter_plan *plan);
 tamiz_status blocked_build(struct op *op, struct filter_plan *plan, const uint64_t *mixed, size_t n,
                            uint8_t *payload);
-size_t blocked_build_loose(const struct filter_plan *plan, const uint64_t *hashes, size_t n,
-                           uint8_t *payload, uint64_t *seen, size_t room);
+size_t blocked_build_loose(const struct alloc *alloc, const struct filter_plan *plan,
+                           const uint64_t *hashes, size_t n, uint8_t *payload, uint64_t *seen,
+                           size_t room);
 tamiz_status blocked_open(struct op *op, struct filter_view *view);
 void blocked_prefetch(const struct filter_view *view, uint64_t hash);
 void blocked_story(const struct filter_view *view, uint64_t hash, struct buf *out);

@@ -101,18 +101,22 @@ build_loose(set_bits *set, const struct filter_plan *plan, unsigned k, const uin
 }
 
 /* With k known to the compiler where it is what ten bits a key want. */
-AVX2 static size_t build_loose_avx2(const struct filter_plan *plan, const uint64_t *hashes,
-                                    size_t n, uint8_t *payload, uint64_t *seen, size_t room)
+AVX2 static size_t build_loose_avx2(const struct alloc *alloc, const struct filter_plan *plan,
+                                    const uint64_t *hashes, size_t n, uint8_t *payload,
+                                    uint64_t *seen, size_t room)
 {
+    (void)alloc; /* all it needs is the payload */
     const unsigned k = plan->parameters[0];
     if (k == 6)
         return build_loose(set_bits_avx2, plan, 6, hashes, n, payload, seen, room);
     return build_loose(set_bits_avx2, plan, k, hashes, n, payload, seen, room);
 }
 
-AVX512 static size_t build_loose_avx512(const struct filter_plan *plan, const uint64_t *hashes,
-                                        size_t n, uint8_t *payload, uint64_t *seen, size_t room)
+AVX512 static size_t build_loose_avx512(const struct alloc *alloc, const struct filter_plan *plan,
+                                        const uint64_t *hashes, size_t n, uint8_t *payload,
+                                        uint64_t *seen, size_t room)
 {
+    (void)alloc; /* all it needs is the payload */
     const unsigned k = plan->parameters[0];
     if (k == 6)
         return build_loose(set_bits_avx512, plan, 6, hashes, n, payload, seen, room);
@@ -121,18 +125,28 @@ AVX512 static size_t build_loose_avx512(const struct filter_plan *plan, const ui
 
 /* ---- asking ---- */
 
-/* For lane j of this round: 1 where j < k, so that the lanes beyond ask for no bit. */
+/* Ones for the first n lanes of eight, at lane_ones + LANES - n: the lanes beyond ask for no bit.
+ */
 static const uint32_t lane_ones[2 * LANES] = {1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0};
 
-AVX2 static inline bool eight_set(const uint8_t *line, uint32_t low, unsigned first, unsigned k)
+AVX2 static inline __m256i ones_of(unsigned lanes)
+{
+    return _mm256_loadu_si256((const void *)(lane_ones + LANES - (size_t)lanes));
+}
+
+AVX2 static inline __m256i products_of(uint32_t low, unsigned first)
+{
+    const __m256i by = _mm256_loadu_si256((const void *)(blocked_multipliers + first));
+    return _mm256_mullo_epi32(_mm256_set1_epi32((int)low), by);
+}
+
+/* Of the 9 upper bits of a product: the highest chooses the half, the next 3 the word, the last 5
+ * the bit. */
+AVX2 static inline bool eight_set(const uint8_t *line, uint32_t low, unsigned first, __m256i ones)
 {
     const __m256i lower = _mm256_load_si256((const void *)line);
     const __m256i upper = _mm256_load_si256((const void *)(line + 32));
-    const __m256i by = _mm256_loadu_si256((const void *)(blocked_multipliers + first));
-    const unsigned lanes = k - first < LANES ? k - first : LANES;
-    const __m256i ones = _mm256_loadu_si256((const void *)(lane_ones + LANES - lanes));
-    const __m256i product = _mm256_mullo_epi32(_mm256_set1_epi32((int)low), by);
-    /* Of the 9 bits: the highest chooses the half, the next 3 the word, the last 5 the bit. */
+    const __m256i product = products_of(low, first);
     const __m256i word = _mm256_srli_epi32(product, 28);
     const __m256i bit = _mm256_srli_epi32(_mm256_slli_epi32(product, 4), 27);
     const __m256 in_lower = _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(lower, word));
@@ -142,34 +156,41 @@ AVX2 static inline bool eight_set(const uint8_t *line, uint32_t low, unsigned fi
     return _mm256_testc_si256(words, _mm256_sllv_epi32(ones, bit));
 }
 
-AVX2 static inline bool line_set_avx2(const uint8_t *line, uint32_t low, unsigned k)
+/* All 16 words of the line in one register: no halves to choose from. A rotation takes the last 5
+ * bits of what it is given. */
+AVX512 static inline bool eight_set_avx512(const uint8_t *line, uint32_t low, unsigned first,
+                                           __m256i ones)
 {
-    bool set = eight_set(line, low, 0, k);
+    const __m256i product = products_of(low, first);
+    const __m512i word = _mm512_castsi256_si512(_mm256_srli_epi32(product, 28));
+    const __m512i permuted = _mm512_permutexvar_epi32(word, _mm512_load_si512(line));
+    const __m256i bits = _mm256_rolv_epi32(ones, _mm256_srli_epi32(product, 23));
+    return _mm256_testc_si256(_mm512_castsi512_si256(permuted), bits);
+}
+
+/* Whether eight bits, or as many as `ones` says, are set. */
+typedef bool ask_eight(const uint8_t *line, uint32_t low, unsigned first, __m256i ones);
+
+/* Up to eight bits, which is up to 14 bits a key, without a choice. */
+AVX2 static inline __attribute__((always_inline)) bool
+all_set(ask_eight *eight, const uint8_t *line, uint32_t low, unsigned k)
+{
+    if (__builtin_expect(k <= LANES, 1))
+        return eight(line, low, 0, ones_of(k));
+    bool set = eight(line, low, 0, ones_of(LANES));
     for (unsigned first = LANES; set && first < k; first += LANES)
-        set = eight_set(line, low, first, k);
+        set = eight(line, low, first, ones_of(k - first < LANES ? k - first : LANES));
     return set;
 }
 
-/* All 16 words of the line in one register: no halves to choose from. */
-AVX512 static inline bool eight_set_avx512(__m512i line, uint32_t low, unsigned first, unsigned k)
+AVX2 static inline bool line_set_avx2(const uint8_t *line, uint32_t low, unsigned k)
 {
-    const __m256i by = _mm256_loadu_si256((const void *)(blocked_multipliers + first));
-    const unsigned lanes = k - first < LANES ? k - first : LANES;
-    const __m256i ones = _mm256_loadu_si256((const void *)(lane_ones + LANES - lanes));
-    const __m256i product = _mm256_mullo_epi32(_mm256_set1_epi32((int)low), by);
-    const __m512i word = _mm512_castsi256_si512(_mm256_srli_epi32(product, 28));
-    const __m256i bit = _mm256_srli_epi32(_mm256_slli_epi32(product, 4), 27);
-    const __m256i words = _mm512_castsi512_si256(_mm512_permutexvar_epi32(word, line));
-    return _mm256_testc_si256(words, _mm256_sllv_epi32(ones, bit));
+    return all_set(eight_set, line, low, k);
 }
 
 AVX512 static inline bool line_set_avx512(const uint8_t *line, uint32_t low, unsigned k)
 {
-    const __m512i words = _mm512_load_si512(line);
-    bool set = eight_set_avx512(words, low, 0, k);
-    for (unsigned first = LANES; set && first < k; first += LANES)
-        set = eight_set_avx512(words, low, first, k);
-    return set;
+    return all_set(eight_set_avx512, line, low, k);
 }
 
 AVX2 static bool may_contain_avx2(const struct filter_view *view, uint64_t hash)

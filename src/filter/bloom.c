@@ -88,9 +88,11 @@ static tamiz_status bloom_build(struct op *op, struct filter_plan *plan, const u
 enum { AHEAD = 8 };
 
 /* Some hashes ahead, their lines are fetched, as the next are waited for. */
-static size_t bloom_build_loose(const struct filter_plan *plan, const uint64_t *hashes, size_t n,
-                                uint8_t *payload, uint64_t *seen, size_t room)
+static size_t bloom_build_loose(const struct alloc *alloc, const struct filter_plan *plan,
+                                const uint64_t *hashes, size_t n, uint8_t *payload, uint64_t *seen,
+                                size_t room)
 {
+    (void)alloc; /* all it needs is the payload */
     const uint64_t bits = plan->payload_bytes * 8;
     const unsigned k = plan->parameters[0];
     size_t count = 0;

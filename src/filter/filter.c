@@ -336,8 +336,8 @@ static tamiz_status make_loose(struct op *op, const tamiz_filter_policy *policy,
         TRY(image_new(op, plan, image, size));
         memset(*image, 0, *size);
         const size_t count = filter_family_best(family)->build_loose(
-            plan, hashes, n, *image + FILTER_HEADER_SIZE, seen, room);
-        if (!counted && count > room)
+            op->alloc, plan, hashes, n, *image + FILTER_HEADER_SIZE, seen, room);
+        if (count > room)
             break;
         if (!counted)
             TRY(repeats_count(op, hashes, n, seen, count, &repeats));

@@ -14,6 +14,10 @@
  *
  * Bits per key need not be whole: a part of the blocks has one column more.
  *
+ * The solution does not depend on the order of the keys, so they are not sorted, only dealt out to
+ * their shards, of which the rows fit into a core's cache; a repeat is seen when its row says
+ * nothing new.
+ *
  * P. C. Dillinger, S. Walzer, "Ribbon filter: practically smaller than Bloom and xor", 2021.
  *
  *   payload: blocks of 16 bytes a column (banding.h); for each shard, and for one that is not there
@@ -26,6 +30,10 @@
 #include "filter/banding.h"
 
 enum { ATTEMPTS = 64, DEFAULT_BITS = 7, SHARD_KEYS = 32768, SHARD_TRIES = 8 };
+
+/* The most shards that hashes are dealt out to without sorting: for each, a page is being written.
+ */
+enum { SHARDS_DEALT = 2048 };
 
 /* Slots that `keys` keys fit into nine times of ten; measured. `eager`: a little less, for a shard,
  * which can have a block more and try again. */
@@ -94,6 +102,19 @@ static tamiz_status ribbon_plan(struct op *op, const tamiz_filter_policy *policy
     return TAMIZ_OK;
 }
 
+/* Rows that said nothing new, as mixed hashes: repeats, or by chance. */
+struct redundant {
+    uint64_t *mixed;
+    size_t count, room; /* there may be more than there is room for */
+};
+
+/* What entering a shard's keys needs, beside the keys. */
+struct entry {
+    struct banding *banding;
+    uint64_t shards, starts;
+    struct redundant *redundant;
+};
+
 /* Keys of a shard that are yet to enter, and how far the first of them has come. */
 struct entering {
     const uint64_t *next, *end;
@@ -101,71 +122,86 @@ struct entering {
 };
 
 static inline __attribute__((always_inline)) struct entering
-entering_from(const uint64_t *next, const uint64_t *end, uint64_t shards, uint64_t starts)
+entering_from(const struct entry *entry, const uint64_t *next, const uint64_t *end)
 {
     struct entering e = {next, end, {0, {0, 0}, 0}};
     if (next < end)
-        e.key = band_key_of(*next, mul_high(*next * shards, starts));
+        e.key = band_key_of(*next, mul_high(*next * entry->shards, entry->starts));
     return e;
 }
 
 /* One step of one row; false: it contradicts. */
-static inline __attribute__((always_inline)) bool
-enter_step(struct banding *banding, struct entering *e, uint64_t shards, uint64_t starts)
+static inline __attribute__((always_inline)) bool enter_step(const struct entry *entry,
+                                                             struct entering *e)
 {
-    const int64_t at = banding_step(banding, &e->key);
-    if (at != BAND_GOES_ON)
-        *e = entering_from(e->next + 1, e->end, shards, starts);
+    const int64_t at = banding_step(entry->banding, &e->key);
+    if (at == BAND_GOES_ON)
+        return true;
+    if (__builtin_expect(at == BAND_REDUNDANT, 0)) {
+        struct redundant *r = entry->redundant;
+        if (r->count++ < r->room)
+            r->mixed[r->count - 1] = *e->next;
+    }
+    *e = entering_from(entry, e->next + 1, e->end);
     return at != BAND_CONTRADICTION;
 }
 
 /* Enters all keys; false: one contradicts. A row's steps wait for each other, so two rows are on
  * their way at a time, one of either half of the shard. Which slots are filled in the end, and with
  * that the solution, is the same in whatever order rows come. */
-static inline __attribute__((always_inline)) bool
-enter(struct banding *banding, uint64_t shards, uint64_t starts, const uint64_t *mixed, size_t n)
+static inline __attribute__((always_inline)) bool enter(const struct entry *entry,
+                                                        const uint64_t *mixed, size_t n)
 {
-    struct entering a = entering_from(mixed, mixed + n / 2, shards, starts);
-    struct entering b = entering_from(mixed + n / 2, mixed + n, shards, starts);
+    struct entering a = entering_from(entry, mixed, mixed + n / 2);
+    struct entering b = entering_from(entry, mixed + n / 2, mixed + n);
     while (a.next < a.end && b.next < b.end)
-        if (!enter_step(banding, &a, shards, starts) || !enter_step(banding, &b, shards, starts))
+        if (!enter_step(entry, &a) || !enter_step(entry, &b))
             return false;
     while (a.next < a.end)
-        if (!enter_step(banding, &a, shards, starts))
+        if (!enter_step(entry, &a))
             return false;
     while (b.next < b.end)
-        if (!enter_step(banding, &b, shards, starts))
+        if (!enter_step(entry, &b))
             return false;
     return true;
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
-__attribute__((target("bmi,bmi2"))) static bool enter_bmi2(struct banding *banding, uint64_t shards,
-                                                           uint64_t starts, const uint64_t *mixed,
-                                                           size_t n)
+__attribute__((target("bmi,bmi2"))) static bool enter_bmi2(const struct entry *entry,
+                                                           const uint64_t *mixed, size_t n)
 {
-    return enter(banding, shards, starts, mixed, n);
+    return enter(entry, mixed, n);
 }
 #endif
 
-static bool enter_any(struct banding *banding, uint64_t shards, uint64_t starts,
-                      const uint64_t *mixed, size_t n)
+static bool enter_any(const struct entry *entry, const uint64_t *mixed, size_t n)
 {
 #if defined(__x86_64__) && defined(__GNUC__)
     if (filter_has_bmi2())
-        return enter_bmi2(banding, shards, starts, mixed, n);
+        return enter_bmi2(entry, mixed, n);
 #endif
-    return enter(banding, shards, starts, mixed, n);
+    return enter(entry, mixed, n);
 }
+
+/* The keys of all shards, shard by shard: of shard i up to ends[i]. */
+struct dealt {
+    const uint64_t *mixed;
+    const size_t *ends;
+    struct redundant redundant;
+};
 
 /* Solves the keys of one shard in `blocks` blocks or a few more, and says in how many. */
 static bool solve_shard(struct banding *banding, const struct ribbon_shape *s, uint64_t first,
-                        uint64_t blocks_max, const uint64_t *mixed, size_t n, uint64_t *blocks,
+                        uint64_t blocks_max, struct dealt *keys, uint32_t shard, uint64_t *blocks,
                         uint8_t *payload)
 {
+    const size_t from = shard ? keys->ends[shard - 1] : 0;
+    const size_t redundant = keys->redundant.count;
     for (int tries = 0; tries < SHARD_TRIES && *blocks <= blocks_max; tries++, ++*blocks) {
+        const struct entry entry = {banding, s->shards, band_starts(*blocks), &keys->redundant};
         banding_clear(banding);
-        if (enter_any(banding, s->shards, band_starts(*blocks), mixed, n)) {
+        keys->redundant.count = redundant;
+        if (enter_any(&entry, keys->mixed + from, keys->ends[shard] - from)) {
             banding_solve(banding, &s->band, first, *blocks, payload);
             return true;
         }
@@ -179,20 +215,18 @@ static uint64_t least_blocks(size_t keys)
 }
 
 /* One shard after the other, each behind the one before; the last has what is left. */
-static bool solve_all(struct banding *banding, uint64_t room, const struct ribbon_shape *s,
-                      const uint64_t *mixed, size_t n, uint8_t *payload)
+static bool solve_each(struct banding *banding, uint64_t room, const struct ribbon_shape *s,
+                       struct dealt *keys, uint8_t *payload)
 {
     uint64_t first = 0;
-    size_t i = 0, end = 0;
-    for (uint32_t shard = 0; shard < s->shards; shard++, i = end) {
-        while (end < n && mul_high(mixed[end], s->shards) == shard)
-            end++;
+    for (uint32_t shard = 0; shard < s->shards; shard++) {
         const bool last = shard + 1 == s->shards;
         const uint64_t left = s->band.blocks - first;
-        uint64_t blocks = last ? left : least_blocks(end - i);
+        uint64_t blocks =
+            last ? left : least_blocks(keys->ends[shard] - (shard ? keys->ends[shard - 1] : 0));
         store_u32(payload + s->shards_at + 4 * (uint64_t)shard, (uint32_t)first);
         if (blocks == 0 || blocks > room ||
-            !solve_shard(banding, s, first, left < room ? left : room, mixed + i, end - i, &blocks,
+            !solve_shard(banding, s, first, left < room ? left : room, keys, shard, &blocks,
                          payload))
             return false;
         first += blocks;
@@ -201,20 +235,102 @@ static bool solve_all(struct banding *banding, uint64_t room, const struct ribbo
     return true;
 }
 
+/* TAMIZ_NOT_SUPPORTED: a contradiction. */
+static tamiz_status solve_all(const struct alloc *alloc, const struct ribbon_shape *s,
+                              struct dealt *keys, uint8_t *payload)
+{
+    const uint64_t mean = s->band.blocks / s->shards;
+    const uint64_t room = s->shards == 1 ? s->band.blocks : mean * 3 / 2;
+    struct banding banding;
+    if (!banding_new(alloc, room * BLOCK_SLOTS, &banding))
+        return TAMIZ_OUT_OF_MEMORY;
+    const bool solved = solve_each(&banding, room, s, keys, payload);
+    banding_free(alloc, &banding);
+    return solved ? TAMIZ_OK : TAMIZ_NOT_SUPPORTED;
+}
+
 static tamiz_status ribbon_build(struct op *op, struct filter_plan *plan, const uint64_t *mixed,
                                  size_t n, uint8_t *payload)
 {
     const struct ribbon_shape s = shape_of(plan->parameters);
-    const uint64_t mean = s.band.blocks / s.shards;
-    const uint64_t room = s.shards == 1 ? s.band.blocks : mean * 3 / 2;
-    struct banding banding;
-    if (!banding_new(op->alloc, room * BLOCK_SLOTS, &banding))
+    size_t *ends = mem_new_array(op->alloc, s.shards, sizeof *ends), end = 0;
+    struct dealt keys = {mixed, ends, {NULL, 0, 0}};
+    if (!ends)
         return op_fail_memory(op);
-    const bool solved = solve_all(&banding, room, &s, mixed, n, payload);
-    banding_free(op->alloc, &banding);
-    return solved ? TAMIZ_OK
-                  : op_fail(op, TAMIZ_NOT_SUPPORTED,
-                            "filter ribbon: the equations of %zu keys contradict each other", n);
+    for (uint32_t shard = 0; shard < s.shards; shard++) {
+        while (end < n && mul_high(mixed[end], s.shards) == shard)
+            end++;
+        ends[shard] = end;
+    }
+    const tamiz_status st = solve_all(op->alloc, &s, &keys, payload);
+    mem_free(op->alloc, ends, s.shards * sizeof *ends);
+    if (st == TAMIZ_OUT_OF_MEMORY)
+        return op_fail_memory(op);
+    return st == TAMIZ_OK
+               ? TAMIZ_OK
+               : op_fail(op, st, "filter ribbon: the equations of %zu keys contradict each other",
+                         n);
+}
+
+/* Deals the hashes out to their shards, in the order they come; ends[i]: where those of i end. */
+static void deal(const struct filter_plan *plan, uint64_t shards, const uint64_t *hashes, size_t n,
+                 uint64_t *mixed, size_t *ends)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++)
+        ends[mul_high(filter_mix(hashes[i], plan->seed), shards)]++;
+    for (uint64_t shard = 0; shard < shards; shard++) {
+        const size_t count = ends[shard];
+        ends[shard] = at;
+        at += count;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t x = filter_mix(hashes[i], plan->seed);
+        mixed[ends[mul_high(x, shards)]++] = x;
+    }
+}
+
+/* Puts the hashes behind redundant rows, mixed so far, into their place: into `seen`. */
+static size_t name_redundant(const struct filter_plan *plan, const uint64_t *hashes, size_t n,
+                             const struct redundant *redundant, uint64_t *seen, size_t room)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < n && redundant->count; i++) {
+        const uint64_t x = filter_mix(hashes[i], plan->seed);
+        bool among = false;
+        for (size_t j = 0; j < redundant->count; j++)
+            among |= redundant->mixed[j] == x;
+        if (among && count++ < room)
+            seen[count - 1] = hashes[i];
+    }
+    return count;
+}
+
+/* Unsorted: in a shard the order does not matter. What a shard's blocks are counts on there being
+ * no repeats, so with any, or many that look like one, sorting is left to do it. */
+static size_t ribbon_build_loose(const struct alloc *alloc, const struct filter_plan *plan,
+                                 const uint64_t *hashes, size_t n, uint8_t *payload, uint64_t *seen,
+                                 size_t room)
+{
+    enum { REDUNDANT_MAX = 16 };
+    const struct ribbon_shape s = shape_of(plan->parameters);
+    uint64_t redundant[REDUNDANT_MAX];
+    size_t known = SIZE_MAX;
+    if (plan->keys != n || s.shards > SHARDS_DEALT)
+        return SIZE_MAX;
+    const size_t mixed_size = n * sizeof *hashes, ends_size = s.shards * sizeof(size_t);
+    uint64_t *mixed = mem_new_aligned(alloc, mixed_size, FILTER_ALIGN);
+    size_t *ends = mem_new_array(alloc, s.shards, sizeof *ends);
+    struct dealt keys = {mixed, ends, {redundant, 0, REDUNDANT_MAX}};
+    if (mixed && ends) {
+        deal(plan, s.shards, hashes, n, mixed, ends);
+        if (solve_all(alloc, &s, &keys, payload) == TAMIZ_OK &&
+            keys.redundant.count <= REDUNDANT_MAX)
+            known = name_redundant(plan, hashes, n, &keys.redundant, seen, room);
+    }
+    mem_free(alloc, ends, ends_size);
+    mem_free_aligned(alloc, mixed, mixed_size, FILTER_ALIGN);
+    return known;
 }
 
 static inline uint64_t shard_first(const struct ribbon_shape *s, const uint8_t *payload,
@@ -325,8 +441,9 @@ static void ribbon_describe(const struct filter_view *view, tamiz_filter_info *i
 
 #define RIBBON_FACES                                                                               \
     .name = "ribbon", .id = 10, .version = 1, .attempts = ATTEMPTS, .plan = ribbon_plan,           \
-    .build = ribbon_build, .open = ribbon_open, .prefetch = ribbon_prefetch,                       \
-    .story = ribbon_story, .rate = ribbon_rate, .describe = ribbon_describe
+    .build = ribbon_build, .build_loose = ribbon_build_loose, .open = ribbon_open,                 \
+    .prefetch = ribbon_prefetch, .story = ribbon_story, .rate = ribbon_rate,                       \
+    .describe = ribbon_describe
 
 #if defined(BAND_AVX512)
 static const struct filter_family ribbon_avx512 = {

@@ -226,11 +226,11 @@ __attribute__((target("avx2"))) static inline bool set_in_block_avx2(uint8_t *bl
     return _mm256_testc_si256(before, mask);
 }
 
-__attribute__((target("avx2"))) static size_t build_loose_avx2(const struct filter_plan *plan,
-                                                               const uint64_t *hashes, size_t n,
-                                                               uint8_t *payload, uint64_t *seen,
-                                                               size_t room)
+__attribute__((target("avx2"))) static size_t
+build_loose_avx2(const struct alloc *alloc, const struct filter_plan *plan, const uint64_t *hashes,
+                 size_t n, uint8_t *payload, uint64_t *seen, size_t room)
 {
+    (void)alloc; /* all it needs is the payload */
     return build_loose(set_in_block_avx2, plan->payload_bytes, hashes, n, payload, seen, room);
 }
 
@@ -258,9 +258,11 @@ static const struct filter_family split_avx2 = {
 };
 #endif
 
-static size_t split_build_loose(const struct filter_plan *plan, const uint64_t *hashes, size_t n,
-                                uint8_t *payload, uint64_t *seen, size_t room)
+static size_t split_build_loose(const struct alloc *alloc, const struct filter_plan *plan,
+                                const uint64_t *hashes, size_t n, uint8_t *payload, uint64_t *seen,
+                                size_t room)
 {
+    (void)alloc; /* all it needs is the payload */
     return build_loose(set_in_block, plan->payload_bytes, hashes, n, payload, seen, room);
 }
 

@@ -214,8 +214,9 @@ tamiz_status table_footer_decode(struct op *op, struct slice bytes, uint64_t fil
  *
  *     tag 1   prefix filter: varints kind (1: bytes, 2: separator), value, and the size of the
  *             image over the keys, behind which its own stands
+ *     tag 2   keyspace, where it is not the default one: varint id, and to the end its name
  */
-enum { ADDITION_PREFIX_FILTER = 1 };
+enum { ADDITION_PREFIX_FILTER = 1, ADDITION_KEYSPACE = 2 };
 
 static void buf_double(struct buf *out, double v)
 {
@@ -254,6 +255,25 @@ static bool take_prefix_filter(struct slice bytes, struct prefix_filter_place *p
     return !r.bad && place->keys_size > 0;
 }
 
+static void put_keyspace(struct buf *out, const struct table_properties *p)
+{
+    uint8_t id[VARINT_MAX];
+    const size_t size = (size_t)(varint_store(id, p->keyspace) - id);
+    buf_varint(out, ADDITION_KEYSPACE);
+    buf_varint(out, size + p->keyspace_name.size);
+    buf_append(out, id, size);
+    buf_slice_append(out, p->keyspace_name);
+}
+
+static bool take_keyspace(struct slice bytes, struct table_properties *p)
+{
+    struct reader r = reader_of(bytes);
+    p->keyspace = reader_varint(&r);
+    const struct slice name = p->keyspace_name = reader_take(&r, reader_left(&r));
+    return !r.bad && p->keyspace > 0 && p->keyspace <= KEYSPACE_ID_MAX && name.size > 0 &&
+           name.size <= KEYSPACE_NAME_MAX && !memchr(name.data, 0, name.size);
+}
+
 static bool take_additions(struct reader *r, struct table_properties *p)
 {
     for (uint64_t before = 0; !r->bad && reader_left(r) > 0;) {
@@ -262,6 +282,8 @@ static bool take_additions(struct reader *r, struct table_properties *p)
         if (r->bad || tag <= before)
             return false;
         if (tag == ADDITION_PREFIX_FILTER && !take_prefix_filter(bytes, &p->prefix))
+            return false;
+        if (tag == ADDITION_KEYSPACE && !take_keyspace(bytes, p))
             return false;
         before = tag;
     }
@@ -301,6 +323,8 @@ void table_properties_encode(struct buf *out, const struct table_properties *p)
     const uint64_t prefix[] = {p->prefix.rule.kind, p->prefix.rule.value, p->prefix.keys_size};
     if (p->prefix.rule.kind != TAMIZ_PREFIX_NONE)
         put_addition(out, ADDITION_PREFIX_FILTER, prefix, 3);
+    if (p->keyspace)
+        put_keyspace(out, p);
 }
 
 static bool properties_plausible(const struct table_properties *p)

@@ -94,6 +94,10 @@ struct table_properties {
     struct slice hash_name;
     struct slice smallest, largest; /* user keys */
     struct prefix_filter_place prefix;
+    /* Whose it is, for who has no manifest: 0 and no name for the default keyspace's, and for one
+     * that was built with no store. */
+    uint64_t keyspace;
+    struct slice keyspace_name;
 };
 
 /* The extent with its trailer, as it is read. */

@@ -9,7 +9,8 @@
  * taken
  *
  * H holds the granules of its piece and of the one before, which is what joining needs. A free
- * piece keeps the links of its list in the owner's bytes.
+ * piece keeps the links of its list in the owner's bytes. What nobody has had yet is always the end
+ * of a chunk, and of its last piece, whose H says how many granules.
  */
 #include "table/heap.h"
 
@@ -29,8 +30,11 @@ enum {
     GRANULE = 64,
     SECOND = 8, /* lists a power of two */
     SECOND_BITS = 3,
+    LOOK = 8, /* pieces of a list */
     FIRST = 32, /* powers of two: pieces are counted in 32 bits */
+    PAGE = 4096,
     HUGE_PAGE = 2 << 20,
+    HUGE_FROM = 4 << 20, /* chunks with huge pages: base/alloc.c */
     CHUNK_LEAST = 256 << 10,
     CHUNK_MOST = 32 << 20,
 };
@@ -39,7 +43,7 @@ struct piece_header {
     uint32_t granules;
     uint32_t before; /* granules of the piece in front; 0: this is the first */
     uint32_t taken;
-    uint32_t unused;
+    uint32_t untouched; /* of a free piece: granules at its end that nobody has had */
 };
 
 struct free_links {
@@ -139,6 +143,18 @@ static void list_remove(struct heap *h, void *p)
         h->first_bits &= ~(UINT32_C(1) << at.first);
 }
 
+/* Among the first few of the list that n itself belongs to. Blocks are nearly all of a size: most of
+ * what was freed is there, and without a look it would wait for its neighbours to be freed, too. */
+static void *list_find_near(const struct heap *h, uint32_t n)
+{
+    const struct list_place at = place_of(n);
+    struct free_links *links = h->lists[at.first][at.second];
+    for (int i = 0; i < LOOK && links; i++, links = links->next)
+        if (header_of(links)->granules >= n)
+            return links;
+    return NULL;
+}
+
 /* A free piece of a list all of whose pieces have n granules at least; NULL: there is none. */
 static void *list_find(const struct heap *h, uint32_t n)
 {
@@ -185,7 +201,7 @@ static void *chunk_new(struct heap *h, size_t granules)
     h->chunks = c;
     h->bytes += size;
     void *p = (uint8_t *)c + GRANULE;
-    *header_of(p) = (struct piece_header){(uint32_t)whole, 0, 0, 0};
+    *header_of(p) = (struct piece_header){(uint32_t)whole, 0, 0, (uint32_t)whole};
     *header_of(behind(p)) = (struct piece_header){0, (uint32_t)whole, 1, 0};
     list_add(h, p);
     return p;
@@ -210,11 +226,13 @@ static void split(struct heap *h, void *p, uint32_t n)
 {
     struct piece_header *header = header_of(p);
     const uint32_t rest = header->granules - n;
+    const uint32_t untouched = header->untouched < rest ? header->untouched : rest;
+    header->untouched = 0;
     if (rest == 0)
         return;
     header->granules = n;
     void *q = behind(p);
-    *header_of(q) = (struct piece_header){rest, n, 0, 0};
+    *header_of(q) = (struct piece_header){rest, n, 0, untouched};
     header_of(behind(q))->before = rest;
     list_add(h, q);
 }
@@ -225,7 +243,9 @@ void *heap_take(struct heap *h, size_t size)
         return NULL;
     const uint32_t n = (uint32_t)granules_for(size);
     mutex_lock(&h->mutex);
-    void *p = list_find(h, n);
+    void *p = list_find_near(h, n);
+    if (!p)
+        p = list_find(h, n);
     if (!p)
         p = chunk_new(h, n);
     if (p) {
@@ -244,11 +264,13 @@ static void *join(struct heap *h, void *p)
     if (!header_of(next)->taken) {
         list_remove(h, next);
         header_of(p)->granules += header_of(next)->granules;
+        header_of(p)->untouched = header_of(next)->untouched;
     }
     if (header_of(p)->before && !header_of(before(p))->taken) {
         void *first = before(p);
         list_remove(h, first);
         header_of(first)->granules += header_of(p)->granules;
+        header_of(first)->untouched = header_of(p)->untouched;
         p = first;
     }
     header_of(behind(p))->before = header_of(p)->granules;
@@ -301,6 +323,25 @@ size_t heap_bytes(struct heap *h)
     return bytes;
 }
 
+/* Of the chunk's last piece, which its end marker leads to. */
+static size_t chunk_untouched(const struct chunk *c)
+{
+    uint8_t *end = (uint8_t *)(uintptr_t)c + c->size / GRANULE * GRANULE - GRANULE;
+    const struct piece_header *last = header_of(before(end));
+    const size_t page = c->size >= HUGE_FROM ? HUGE_PAGE : PAGE;
+    return last->taken ? 0 : (size_t)last->untouched * GRANULE / page * page;
+}
+
+size_t heap_untouched(struct heap *h)
+{
+    size_t bytes = 0;
+    mutex_lock(&h->mutex);
+    for (const struct chunk *c = h->chunks; c; c = c->next)
+        bytes += chunk_untouched(c);
+    mutex_unlock(&h->mutex);
+    return bytes;
+}
+
 const struct alloc *heap_alloc(const struct heap *h)
 {
     return &h->face;
@@ -321,7 +362,7 @@ struct heap *heap_new(const struct alloc *alloc)
         return NULL;
     }
     h->alloc = alloc;
-    h->face = (struct alloc){{heap_resize, h}};
+    h->face = (struct alloc){{heap_resize, h}, NULL};
     return h;
 }
 

@@ -7,8 +7,9 @@
  *
  * Pieces are found by two-level segregated fit (M. Masmano, I. Ripoll, A. Crespo, J. Real, "TLSF: a
  * new dynamic memory allocator for real-time systems", 2004): a free list for each eighth of a
- * power of two, two words of bits to find one that is not empty, neighbours joined when freed. All
- * of it is a handful of instructions whatever the state of the heap.
+ * power of two, two words of bits to find one that is not empty, neighbours joined when freed, and
+ * a look at a few pieces of the list that the size itself belongs to. All of it is a handful of
+ * instructions whatever the state of the heap.
  *
  * Chunks double from 256 KiB to 32 MiB, so that small stores stay small. One that is empty goes
  * back, but for the last.
@@ -34,6 +35,8 @@ void heap_give(struct heap *h, void *p); /* NULL is fine */
 size_t heap_whole(size_t size);
 /* Bytes of all chunks. */
 size_t heap_bytes(struct heap *h);
+/* Bytes of those that no piece has had so far, in whole pages: the system has not given them yet. */
+size_t heap_untouched(struct heap *h);
 /* The same as an allocator, for whoever is given one. Lives as long as the heap. */
 const struct alloc *heap_alloc(const struct heap *h);
 

@@ -430,6 +430,8 @@ static tamiz_status put_properties(struct op *op, struct table_builder *b,
     p->hash_name = slice_of_text(KEY_HASH_NAME);
     p->smallest = smallest_of(b);
     p->largest = largest_of(b);
+    p->keyspace = b->options.keyspace;
+    p->keyspace_name = b->options.keyspace_name;
     table_properties_encode(&payload, p);
     const tamiz_status st = payload.failed ? op_fail_memory(op) : TAMIZ_OK;
     if (st == TAMIZ_OK)

@@ -22,7 +22,9 @@
 struct table_build_options {
     size_t block_bytes;
     tamiz_filter_policy filter;
-    struct prefix_rule prefix; /* kind NONE: no filter over prefixes */
+    uint64_t keyspace;          /* whose table it is … */
+    struct slice keyspace_name; /* … and its name; empty for 0. Outlives the builder */
+    struct prefix_rule prefix;  /* kind NONE: no filter over prefixes */
     tamiz_filter_policy prefix_filter;
     enum codec codec;
     int compression_level;

@@ -33,8 +33,6 @@
 #include "version/filename.h"
 #include "version/version.h"
 
-enum { KEYSPACE_NAME_MAX = 255 };
-
 /* A keyspace: an id that is never used again, and its tables. */
 struct manifest_tree {
     uint64_t id; /* 0: the default one, always there */

@@ -529,7 +529,7 @@ static void memory_that_runs_out_leaves_nothing(void **state)
     tamiz_status st = TAMIZ_OUT_OF_MEMORY;
     for (int calls = 0; st == TAMIZ_OUT_OF_MEMORY; calls++) {
         struct stingy s = {calls, 0};
-        const struct alloc alloc = {{stingy_resize, &s}};
+        const struct alloc alloc = {{stingy_resize, &s}, NULL};
         st = merge(w, &alloc, false, 400, SIZE_MAX);
         if (st == TAMIZ_OUT_OF_MEMORY)
             assert_nothing_is_left(w, st, TAMIZ_OUT_OF_MEMORY);

@@ -470,7 +470,7 @@ static void memory_that_runs_out_is_said_and_nothing_leaks(void **state)
     int calls = 0;
     for (tamiz_status st = TAMIZ_OUT_OF_MEMORY; st != TAMIZ_OK; calls++) {
         int left = calls;
-        const struct alloc alloc = {{short_resize, &left}};
+        const struct alloc alloc = {{short_resize, &left}, NULL};
         struct job j;
         job_init(&j, &alloc);
         tree.version->alloc = &alloc;

@@ -486,6 +486,102 @@ static void copies_and_readers_see_all_keyspaces_at_one_moment(void **state)
     tamiz_env_sim_free(w.sim);
 }
 
+struct finds {
+    char text[1000];
+};
+
+static void note_find(void *ctx, const char *text)
+{
+    struct finds *f = ctx;
+    const size_t used = strlen(f->text);
+    (void)snprintf(f->text + used, sizeof f->text - used, "%s\n", text);
+}
+
+static void lose_manifest_and_repair(struct world *w, struct finds *finds)
+{
+    tamiz_options o = TAMIZ_OPTIONS_INIT;
+    tamiz_report report = TAMIZ_REPORT_INIT;
+    assert_int_equal(w->env->ops->remove(w->env->ctx, "s/CURRENT"), 0);
+    o.env = w->env;
+    *finds = (struct finds){.text = ""};
+    report.find = note_find;
+    report.ctx = finds;
+    assert_public(tamiz_repair("s", &o, &report), TAMIZ_OK);
+}
+
+static void repair_keeps_keyspaces_apart_with_no_manifest(void **state)
+{
+    (void)state;
+    struct finds finds;
+    struct world w = world_new(14);
+    tamiz *db = test_open("s", "threads=0", w.env), *a = keyspace(db, "a"), *b = keyspace(db, "b");
+    put_some(a, 0, 50, "a");
+    put_some(db, 0, 50, "default");
+    put_some(b, 0, 50, "b");
+    assert_public(tamiz_flush(a), TAMIZ_OK);
+    assert_public(tamiz_flush(b), TAMIZ_OK);
+    assert_public(tamiz_flush(db), TAMIZ_OK);
+    assert_public(tamiz_compact(b, NULL, 0, NULL, 0), TAMIZ_OK);
+    test_put(a, "later", "log");
+    tamiz *young = keyspace(db, "young"); /* of which there is only the log */
+    test_put(young, "k", "v");
+    test_close(db);
+    lose_manifest_and_repair(&w, &finds);
+    assert_non_null(strstr(finds.text, "keyspace 3: its name is not known: it is keyspace-3"));
+    for (int round = 0; round < 2; round++) { /* also by what the repair has written */
+        db = test_open("s", "threads=0", w.env);
+        a = keyspace(db, "a");
+        b = keyspace(db, "b");
+        young = keyspace(db, "keyspace-3");
+        expect_some(db, 0, 50, "default");
+        expect_some(a, 0, 50, "a");
+        expect_some(b, 0, 50, "b");
+        test_expect(a, "later", "log", NULL);
+        test_expect(db, "later", NULL, NULL);
+        assert_string_equal(test_scan(young, NULL), "k=v");
+        tamiz *more = keyspace(db, "more"); /* with an id of its own */
+        assert_string_equal(test_scan(more, NULL), "");
+        test_close(db);
+        if (round == 0) {
+            lose_manifest_and_repair(&w, &finds);
+            assert_null(strstr(finds.text, "its name is not known"));
+        }
+    }
+    tamiz_env_sim_free(w.sim);
+}
+
+/* The machine died before the files of the one that was dropped were gone. */
+static void repair_tells_two_of_one_name_apart(void **state)
+{
+    (void)state;
+    struct finds finds;
+    struct world w = world_new(15);
+    tamiz *db = test_open("s", "threads=0", w.env), *a = keyspace(db, "a");
+    tamiz_iter *it;
+    put_some(a, 0, 20, "old");
+    assert_public(tamiz_flush(a), TAMIZ_OK);
+    assert_public(tamiz_iter_open(a, NULL, &it), TAMIZ_OK); /* holds its table */
+    assert_public(tamiz_keyspace_drop(db, "a"), TAMIZ_OK);
+    a = keyspace(db, "a");
+    put_some(a, 10, 30, "new");
+    assert_public(tamiz_flush(a), TAMIZ_OK);
+    tamiz_env_sim *killed = tamiz_env_sim_copy(w.sim);
+    tamiz_iter_close(it);
+    test_close(db);
+    tamiz_env_sim_free(w.sim);
+    w.sim = killed;
+    w.env = tamiz_env_sim_env(killed);
+    tamiz_env_sim_crash(killed, TAMIZ_SIM_KEEP, NULL, 0);
+    lose_manifest_and_repair(&w, &finds);
+    db = test_open("s", "threads=0", w.env);
+    a = keyspace(db, "a");
+    test_expect(a, key_of(5), NULL, NULL);
+    expect_some(a, 10, 30, "new");
+    expect_some(keyspace(db, "keyspace-1"), 0, 20, "old");
+    test_close(db);
+    tamiz_env_sim_free(w.sim);
+}
+
 /* ---- threads ---- */
 
 enum { WRITERS = 4, WRITES = 1500 };
@@ -565,6 +661,8 @@ int main(void)
         cmocka_unit_test(one_that_stalls_does_not_stop_the_others),
         cmocka_unit_test(counters_are_each_keyspaces_own),
         cmocka_unit_test(copies_and_readers_see_all_keyspaces_at_one_moment),
+        cmocka_unit_test(repair_keeps_keyspaces_apart_with_no_manifest),
+        cmocka_unit_test(repair_tells_two_of_one_name_apart),
         cmocka_unit_test(writers_of_several_keyspaces_and_drops_go_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

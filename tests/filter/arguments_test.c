@@ -62,6 +62,32 @@ static void null_is_refused_everywhere(void **state)
     tamiz_filter_free(NULL);
 }
 
+/* Every way of hashing, by size, and every answer: a key asked for is its hash asked for. */
+static void a_key_is_asked_for_as_its_hash_is(void **state)
+{
+    (void)state;
+    enum { LONGEST = 300 };
+    static const char *const kinds[] = {"blocked:10", "ribbon:7", "fuse8", "none"};
+    uint8_t key[LONGEST];
+    uint64_t hashes[LONGEST / 2];
+    for (size_t i = 0; i < LONGEST; i++)
+        key[i] = (uint8_t)(i * 37);
+    for (size_t i = 0; i < LONGEST / 2; i++)
+        hashes[i] = tamiz_hash(key, 2 * i);
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        tamiz_filter_policy policy;
+        tamiz_filter *f;
+        assert_public(tamiz_filter_policy_parse(kinds[k], &policy), TAMIZ_OK);
+        assert_public(tamiz_filter_build(&policy, hashes, LONGEST / 2, &f), TAMIZ_OK);
+        for (size_t size = 0; size < LONGEST; size++)
+            assert_int_equal(tamiz_filter_may_contain_key(f, key, size),
+                             tamiz_filter_may_contain(f, tamiz_hash(key, size)));
+        assert_true(tamiz_filter_may_contain_key(f, NULL, 0));
+        tamiz_filter_free(f);
+    }
+    assert_true(tamiz_filter_may_contain_key(NULL, key, 5));
+}
+
 static void numbers_out_of_range_are_refused(void **state)
 {
     (void)state;
@@ -125,6 +151,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(null_is_refused_everywhere),
+        cmocka_unit_test(a_key_is_asked_for_as_its_hash_is),
         cmocka_unit_test(numbers_out_of_range_are_refused),
         cmocka_unit_test(kinds_that_are_built_once_are_not_changed),
         cmocka_unit_test(theory_has_an_answer_for_senseless_numbers),

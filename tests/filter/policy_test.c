@@ -250,7 +250,7 @@ static void running_out_of_memory_anywhere_is_a_status(void **state)
         tamiz_status st = TAMIZ_OUT_OF_MEMORY;
         for (int calls = 0; st == TAMIZ_OUT_OF_MEMORY; calls++) {
             struct failing f = {calls};
-            const struct alloc alloc = {{failing_resize, &f}};
+            const struct alloc alloc = {{failing_resize, &f}, NULL};
             struct test_op t;
             tamiz_filter_policy policy = {{0}, 0, 0, NULL};
             test_op_init(&t);

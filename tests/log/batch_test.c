@@ -259,7 +259,7 @@ static void a_write_that_finds_no_memory_leaves_the_batch_as_it_was(void **state
     (void)state;
     static uint8_t value[5000];
     size_t most = 1000;
-    const struct alloc small = {{no_more, &most}};
+    const struct alloc small = {{no_more, &most}, NULL};
     struct test_op t;
     struct batch b;
     struct batch_reader r;

@@ -360,7 +360,7 @@ static void memory_that_runs_out_leaves_it_as_it_was(void **state)
     struct test_op t;
     for (int calls = 0; calls < 40; calls++) {
         struct stingy s = {calls, 0};
-        const struct alloc alloc = {{stingy_resize, &s}};
+        const struct alloc alloc = {{stingy_resize, &s}, NULL};
         test_op_init(&t);
         struct memtable *m = memtable_new(&alloc, 1 << 12);
         uint64_t added = 0;

@@ -271,7 +271,7 @@ static void check_mutations(uint64_t seed, const char *filter, enum codec codec)
 {
     struct setting s;
     struct limit limit = {0, 0};
-    const struct alloc limited = {{limited_resize, &limit}};
+    const struct alloc limited = {{limited_resize, &limit}, NULL};
     setting_make(&s, seed, filter, codec);
     struct cache *cache = cache_new(&limited, &s.k.epoch, 1 << 16);
     struct table_world world = s.k.world;

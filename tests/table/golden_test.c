@@ -3,6 +3,7 @@
  * Files that were written once and are read by every later version. TAMIZ_GOLDEN_WRITE=1 writes
  * them anew: a change of format.
  */
+#include "base/expiry.h"
 #include "kit.h"
 #include "repair.h"
 
@@ -12,12 +13,16 @@ static const struct golden {
     enum codec codec;
     struct prefix_rule prefix;
     size_t versions;
+    bool expiring;        /* some of the values are for a time */
+    const char *keyspace; /* its name; its id is 300. NULL: the default one's */
 } goldens[] = {
-    {"plain.sst", "none", CODEC_NONE, {TAMIZ_PREFIX_NONE, 0}, 150},
-    {"bloom-zstd.sst", "bloom:10", CODEC_ZSTD, {TAMIZ_PREFIX_NONE, 0}, 150},
-    {"blocked.sst", "blocked:10", CODEC_NONE, {TAMIZ_PREFIX_NONE, 0}, 150},
-    {"prefix.sst", "bloom:9", CODEC_NONE, {TAMIZ_PREFIX_BYTES, 11}, 150},
-    {"zstd-dict.sst", "blocked:10", CODEC_ZSTD_DICT, {TAMIZ_PREFIX_NONE, 0}, 900},
+    {"plain.sst", "none", CODEC_NONE, {TAMIZ_PREFIX_NONE, 0}, 150, false, NULL},
+    {"bloom-zstd.sst", "bloom:10", CODEC_ZSTD, {TAMIZ_PREFIX_NONE, 0}, 150, false, NULL},
+    {"blocked.sst", "blocked:10", CODEC_NONE, {TAMIZ_PREFIX_NONE, 0}, 150, false, NULL},
+    {"prefix.sst", "bloom:9", CODEC_NONE, {TAMIZ_PREFIX_BYTES, 11}, 150, false, NULL},
+    {"zstd-dict.sst", "blocked:10", CODEC_ZSTD_DICT, {TAMIZ_PREFIX_NONE, 0}, 900, false, NULL},
+    {"expiring.sst", "blocked:10", CODEC_NONE, {TAMIZ_PREFIX_NONE, 0}, 150, true, NULL},
+    {"keyspace.sst", "bloom:10", CODEC_NONE, {TAMIZ_PREFIX_BYTES, 11}, 150, false, "people"},
 };
 enum { GOLDENS = sizeof goldens / sizeof *goldens };
 
@@ -26,6 +31,13 @@ static void golden_model(struct model *m, const struct golden *g)
 {
     struct test_random random = {2024};
     model_make(m, &random, g->versions, 50);
+    for (size_t i = 0; g->expiring && i < m->count; i++) {
+        struct version *v = &m->versions[i];
+        if (i % 3 != 0 || stamp_kind(v->stamp) != KIND_PUT || v->value_size < EXPIRY_SIZE)
+            continue;
+        store_u64(v->value, UINT64_C(2000000000000000) + i);
+        v->stamp = stamp_of(stamp_seq(v->stamp), KIND_EXPIRING);
+    }
 }
 
 static void golden_make(struct kit *k, const struct golden *g, const struct model *m,
@@ -34,6 +46,8 @@ static void golden_make(struct kit *k, const struct golden *g, const struct mode
     struct table_build_options options = kit_options(g->filter, g->codec);
     options.prefix = g->prefix;
     options.prefix_filter = options.filter;
+    options.keyspace = g->keyspace ? 300 : 0;
+    options.keyspace_name = slice_of_text(g->keyspace ? g->keyspace : "");
     struct table_summary summary;
     kit_build(k, g->name, m, &options, &summary);
     kit_read_file(k, g->name, image);
@@ -124,6 +138,9 @@ static void the_golden_files_are_read_whole(void **state)
         assert_int_equal(table_prefix_filter(t)->family != NULL,
                          goldens[i].prefix.kind != TAMIZ_PREFIX_NONE);
         assert_int_equal(table_properties(t)->prefix.rule.value, goldens[i].prefix.value);
+        assert_int_equal(table_properties(t)->keyspace, goldens[i].keyspace ? 300 : 0);
+        assert_true(slice_equal(table_properties(t)->keyspace_name,
+                                slice_of_text(goldens[i].keyspace ? goldens[i].keyspace : "")));
         table_free(t);
         buf_free(&golden);
         model_free(&m);

@@ -146,7 +146,7 @@ static void memory_that_is_out_is_said(void **state)
 {
     (void)state;
     int left = 3; /* the heap itself, a counter for its making, one chunk */
-    const struct alloc few = {{refuse, &left}};
+    const struct alloc few = {{refuse, &left}, NULL};
     struct heap *h = heap_new(&few);
     assert_non_null(h);
     void *p = heap_take(h, 1000);

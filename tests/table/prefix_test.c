@@ -247,6 +247,46 @@ static void additions_are_passed_over_or_refused(void **state)
     buf_free(&bytes);
 }
 
+static bool decodes(struct table_properties *p, struct table_properties *back)
+{
+    struct buf bytes = buf_init(&alloc_libc);
+    struct test_op t;
+    test_op_init(&t);
+    table_properties_encode(&bytes, p);
+    const tamiz_status st = table_properties_decode(&t.op, buf_slice(&bytes), "t", back);
+    assert_true(st == TAMIZ_OK || st == TAMIZ_CORRUPTION);
+    if (st == TAMIZ_OK) /* the bytes go */
+        assert_true(slice_equal(back->keyspace_name, p->keyspace_name));
+    back->keyspace_name = slice_of(NULL, 0);
+    buf_free(&bytes);
+    return st == TAMIZ_OK;
+}
+
+static void a_keyspace_has_an_id_and_a_name_or_is_refused(void **state)
+{
+    struct table_properties p, back;
+    char name[KEYSPACE_NAME_MAX + 1];
+    (void)state;
+    memset(&p, 0, sizeof p);
+    memset(name, 'n', sizeof name);
+    assert_true(decodes(&p, &back) && back.keyspace == 0);
+    p.keyspace = 7;
+    p.keyspace_name = slice_of_text("people");
+    assert_true(decodes(&p, &back) && back.keyspace == 7);
+    p.keyspace = KEYSPACE_ID_MAX;
+    p.keyspace_name = slice_of(name, KEYSPACE_NAME_MAX);
+    assert_true(decodes(&p, &back) && back.keyspace == KEYSPACE_ID_MAX);
+    p.keyspace_name = slice_of(name, KEYSPACE_NAME_MAX + 1);
+    assert_false(decodes(&p, &back));
+    p.keyspace_name = slice_of(NULL, 0);
+    assert_false(decodes(&p, &back));
+    p.keyspace_name = slice_of("a\0b", 3);
+    assert_false(decodes(&p, &back));
+    p.keyspace_name = slice_of_text("a");
+    p.keyspace = KEYSPACE_ID_MAX + 1;
+    assert_false(decodes(&p, &back));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +294,7 @@ int main(void)
         cmocka_unit_test(the_range_of_a_prefix_asks_for_it),
         cmocka_unit_test(a_table_admits_all_prefixes_that_it_has),
         cmocka_unit_test(a_damaged_filter_block_costs_both_filters_and_no_answer),
+        cmocka_unit_test(a_keyspace_has_an_id_and_a_name_or_is_refused),
         cmocka_unit_test(additions_are_passed_over_or_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -891,6 +891,81 @@ static void the_golden_manifest_is_written_and_read_the_same(void **state)
     store_free(&s);
 }
 
+/* Two keyspaces made, one of them dropped, tables and log numbers of each. */
+static void the_golden_manifest_with_keyspaces_is_written_and_read_the_same(void **state)
+{
+    (void)state;
+    const char *golden_path = TEST_SOURCE_DIR "/tests/golden/manifest/MANIFEST-000005";
+    struct store s;
+    struct log_writer w;
+    struct manifest_state got;
+    struct table_meta *m[] = {meta_make(1, 0, 1, "a", "m"), meta_make(2, 0, 1, "b", "n"),
+                              meta_make(3, 1, 2, "c", "o")};
+    m[1]->keyspace = m[2]->keyspace = 300;
+    const struct log_header header = {
+        .kind = LOG_MANIFEST, .file_id = IMAGE_FILE_ID, .number = 5, .boot_id = IMAGE_BOOT};
+    const struct manifest_keyspace made[] = {{.id = 7, .name = slice_of_text("gone")},
+                                             {.id = 300, .name = slice_of_text("people")}};
+    const struct manifest_keyspace gone = {.id = 7, .dropped = true};
+    const struct tree_edit first[] = {
+        {.keyspace = 0, .tables = {.added = m, .added_count = 1}},
+        {.keyspace = 300, .log_number = 4, .tables = {.added = m + 1, .added_count = 1}}};
+    const struct tree_edit second = {
+        .keyspace = 300, .log_number = 6, .tables = {.added = m + 2, .added_count = 1}};
+    const struct manifest_edit picture = {.has_next_file = true,
+                                          .has_log_number = true,
+                                          .has_last_seq = true,
+                                          .has_next_run = true,
+                                          .has_next_keyspace = true,
+                                          .next_file = 6,
+                                          .log_number = 2,
+                                          .last_seq = 11,
+                                          .next_run = 3,
+                                          .next_keyspace = 301,
+                                          .keyspaces = made,
+                                          .keyspace_count = 2,
+                                          .trees = first,
+                                          .tree_count = 2};
+    const struct manifest_edit edit = {
+        .keyspaces = &gone, .keyspace_count = 1, .trees = &second, .tree_count = 1};
+    store_start(&s);
+    struct op *op = &s.t.op;
+    assert_status(op,
+                  log_create(op, s.env, &alloc_libc, "d/MANIFEST-000005", IO_META, &header, 0, &w),
+                  TAMIZ_OK);
+    append_raw(&s, &w, &picture);
+    append_raw(&s, &w, &edit);
+    assert_status(op, log_seal(op, &w), TAMIZ_OK);
+    assert_status(op, log_close(op, &w), TAMIZ_OK);
+    struct buf bytes = get_file(s.env, "d/MANIFEST-000005");
+    if (getenv("TAMIZ_GOLDEN_WRITE")) {
+        FILE *f = fopen(golden_path, "wb");
+        assert_non_null(f);
+        assert_int_equal(fwrite(bytes.data, 1, bytes.size, f), bytes.size);
+        assert_int_equal(fclose(f), 0);
+    }
+    struct buf golden = get_file(tamiz_env_posix(), golden_path);
+    assert_int_equal(golden.size, bytes.size);
+    assert_memory_equal(golden.data, bytes.data, bytes.size);
+    put_file(s.env, "d/MANIFEST-000005", golden.data, golden.size);
+    put_text(s.env, "d/CURRENT", "MANIFEST-000005\n");
+    assert_int_equal(recover(s.env, &got, NULL), TAMIZ_OK);
+    assert_int_equal(got.tree_count, 2);
+    assert_true(got.trees[1].id == 300 && got.trees[1].log_number == 6 &&
+                strcmp(got.trees[1].name, "people") == 0);
+    assert_true(got.trees[0].version->table_count == 1 &&
+                metas_equal(got.trees[0].version->tables[0], m[0]));
+    assert_true(got.trees[1].version->table_count == 2 &&
+                metas_equal(got.trees[1].version->tables[0], m[1]) &&
+                metas_equal(got.trees[1].version->tables[1], m[2]));
+    assert_true(got.next_keyspace == 301 && got.log_number == 2);
+    manifest_state_free(&alloc_libc, &got);
+    buf_free(&golden);
+    buf_free(&bytes);
+    metas_free(m, 3);
+    store_free(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -916,6 +991,7 @@ int main(void)
         cmocka_unit_test(R22_random_damage_with_repaired_checks_is_survived),
         cmocka_unit_test(version_check_files_names_a_missing_or_short_table),
         cmocka_unit_test(the_golden_manifest_is_written_and_read_the_same),
+        cmocka_unit_test(the_golden_manifest_with_keyspaces_is_written_and_read_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

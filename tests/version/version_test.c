@@ -252,7 +252,7 @@ static void memory_that_runs_out_changes_nothing_and_leaks_nothing(void **state)
 {
     (void)state;
     struct budget budget = {1000, 0};
-    const struct alloc limited = {{from_budget, &budget}};
+    const struct alloc limited = {{from_budget, &budget}, NULL};
     struct table_meta *m[] = {meta_make(1, 0, 1, "a", "m"), meta_make(2, 0, 2, "a", "m")};
     const struct version_edit edit = {NULL, 0, m, 2};
     struct test_op t;
