@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "db/background.h"
+#include "db/idle.h"
 
 enum {
     WAIT_US = 100 * 1000,        /* a waiting writer looks up so often, whatever is signalled */
@@ -64,6 +65,7 @@ done:
     for (size_t i = 0; fresh && i < n; i++)
         mem_ref_unref(s, fresh[i]); /* the view has its own */
     mem_free(&s->alloc, fresh, n * sizeof *fresh);
+    idle_yield(s);
     store_call_work(s);
     return st;
 }
