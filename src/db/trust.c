@@ -171,31 +171,41 @@ void trust_tables_json(struct buf *out, const struct version *v)
     buf_text(out, "]");
 }
 
+/* What is said of one table, by metric: all lines of a metric stand together. */
+static const struct {
+    const char *name;
+    bool counts;
+} table_metrics[] = {{"measured_fpr", false},      {"measured_fpr_low", false},
+                     {"measured_fpr_high", false}, {"expected_fpr", false},
+                     {"sampled_absent", true},     {"drifted", false},
+                     {"quarantined", false}};
+
+struct table_metric {
+    const char *keyspace;
+    size_t which;
+};
+
 static void table_prometheus(struct buf *out, const struct view_of_table *t, void *ctx)
 {
-    const char *keyspace = ctx;
+    const struct table_metric *m = ctx;
     const struct rate r = rate_of(t->false_positives, t->negatives);
     if (!t->loaded || !r.absent)
         return;
-    const struct {
-        const char *name;
-        double value;
-    } lines[] = {{"measured_fpr", r.measured},         {"measured_fpr_low", r.low},
-                 {"measured_fpr_high", r.high},        {"expected_fpr", t->expected},
-                 {"sampled_absent", (double)r.absent}, {"drifted", t->drifted},
-                 {"quarantined", t->quarantined}};
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
-        buf_printf(
-            out, "tamiz_table_%s{keyspace=\"%s\",level=\"%u\",table=\"%06llu\",kind=\"%s\"} %.9g\n",
-            lines[i].name, keyspace, t->level, (ull)t->meta->number, t->filter.kind,
-            lines[i].value);
+    const double values[] = {r.measured,       r.low,      r.high,        t->expected,
+                             (double)r.absent, t->drifted, t->quarantined};
+    buf_printf(out,
+               "tamiz_table_%s{keyspace=\"%s\",level=\"%u\",table=\"%06llu\",kind=\"%s\"} %.9g\n",
+               table_metrics[m->which].name, m->keyspace, t->level, (ull)t->meta->number,
+               t->filter.kind, values[m->which]);
 }
 
 void trust_tables_prometheus(struct buf *out, const char *keyspace, const struct version *v)
 {
-    char name[256];
-    (void)snprintf(name, sizeof name, "%s", keyspace);
-    tables_each(v, table_prometheus, out, name);
+    for (size_t i = 0; i < sizeof table_metrics / sizeof *table_metrics; i++) {
+        buf_printf(out, "# TYPE tamiz_table_%s %s\n", table_metrics[i].name,
+                   table_metrics[i].counts ? "counter" : "gauge");
+        tables_each(v, table_prometheus, out, &(struct table_metric){keyspace, i});
+    }
 }
 
 /* ---- text ---- */
