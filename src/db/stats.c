@@ -301,36 +301,29 @@ static void stats_text(struct buf *out, const tamiz_stats *s, const struct versi
 
 static void levels_text(struct buf *out, const tamiz_stats *s, const struct version *v)
 {
-    buf_text(out, "level   runs  tables         bytes          keys  filter bytes    probes   "
-                  "negatives  false pos.  measured  device reads\n");
+    buf_text(out, "level  runs  tables       size         keys     filter      probes "
+                  "device reads\n");
     for (int i = 0; i < TAMIZ_LEVELS; i++) {
         const tamiz_level_stats *l = &s->level[i];
+        char size[TRUST_SIZE_TEXT], filter[TRUST_SIZE_TEXT];
         if (!l->tables && !l->filter_probes)
             continue;
-        const double rate = measured_rate(l);
-        buf_printf(out, "%5d %6u %7llu %13llu %13llu %13llu %9llu %11llu %11llu ", i,
-                   v->level_runs[i], (unsigned long long)l->tables, (unsigned long long)l->bytes,
-                   (unsigned long long)l->keys, (unsigned long long)l->filter_bytes,
-                   (unsigned long long)l->filter_probes, (unsigned long long)l->filter_negatives,
-                   (unsigned long long)l->filter_false_positives);
-        if (rate < 0)
-            buf_text(out, "        -");
-        else
-            buf_printf(out, "%8.4f%%", rate * 100);
-        buf_printf(out, " %13llu\n", (unsigned long long)l->device_reads);
+        buf_printf(out, "%5d %5u %7llu %10s %12llu %10s %11llu %12llu\n", i, v->level_runs[i],
+                   (unsigned long long)l->tables, trust_size(size, l->bytes),
+                   (unsigned long long)l->keys, trust_size(filter, l->filter_bytes),
+                   (unsigned long long)l->filter_probes, (unsigned long long)l->device_reads);
     }
 }
 
 static void tables_text(struct buf *out, const struct version *v)
 {
-    buf_text(
-        out,
-        "level  run     table         bytes       keys  tombstones  ranges  smallest .. largest\n");
+    buf_text(out,
+             "level  run   table       bytes      keys  tombst. ranges  smallest .. largest\n");
     for (uint32_t r = 0; r < v->run_count; r++)
         for (uint32_t i = 0; i < v->runs[r].count; i++) {
             const struct table_meta *m = v->runs[r].tables[i];
             char smallest[64], largest[64];
-            buf_printf(out, "%5u %4llu  %06llu %13llu %10llu %11llu %7llu  %s .. %s\n",
+            buf_printf(out, "%5u %4llu  %06llu %11llu %9llu %8llu %6llu  %s .. %s\n",
                        v->runs[r].level, (unsigned long long)v->runs[r].id,
                        (unsigned long long)m->number, (unsigned long long)m->file_size,
                        (unsigned long long)m->keys, (unsigned long long)m->tombstones,
