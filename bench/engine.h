@@ -78,7 +78,10 @@ struct engine {
     const void *(*iter_value)(void *iter, size_t *size);
     void (*iter_close)(void *iter);
 
-    int (*flush)(void *store);   /* what is in memory goes to the files */
+    int (*flush)(void *store); /* what is in memory goes to the files */
+    /* Whether nothing more will be done in the background, as far as it knows. NULL: found out by
+     * watching. */
+    bool (*settled)(void *store);
     int (*compact)(void *store); /* into as few runs as there can be; NULL: nothing to do */
     void (*counts)(void *store, struct engine_counts *counts);
     /* The settings that are in force and the shape of the tree, for the report; malloc'ed or NULL.

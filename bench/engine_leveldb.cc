@@ -171,6 +171,7 @@ extern "C" const engine engine_leveldb = {
     .iter_value = IterValue,
     .iter_close = IterClose,
     .flush = Flush,
+    .settled = nullptr,
     .compact = Compact,
     .counts = Counts,
     .describe = Describe,

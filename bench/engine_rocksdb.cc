@@ -238,6 +238,7 @@ extern "C" const engine engine_rocksdb = {
     .iter_value = IterValue,
     .iter_close = IterClose,
     .flush = Flush,
+    .settled = nullptr,
     .compact = Compact,
     .counts = Counts,
     .describe = Describe,

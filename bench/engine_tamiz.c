@@ -175,6 +175,14 @@ static int flush(void *store)
     return answer(tamiz_flush(store), "flush");
 }
 
+static bool settled(void *store)
+{
+    char *text = NULL;
+    const bool is = tamiz_property(store, "settled", &text) != TAMIZ_OK || text[0] == 't';
+    tamiz_free(text);
+    return is;
+}
+
 static int compact(void *store)
 {
     return answer(tamiz_compact(store, NULL, 0, NULL, 0), "compact");
@@ -237,6 +245,7 @@ const struct engine engine_tamiz = {
     .iter_value = iter_value,
     .iter_close = iter_close,
     .flush = flush,
+    .settled = settled,
     .compact = compact,
     .counts = counts,
     .describe = describe,

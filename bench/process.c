@@ -102,13 +102,13 @@ bool directory_empty(const char *path)
     return errno == EEXIST && nftw(path, remove_below, 16, FTW_DEPTH | FTW_PHYS) == 0;
 }
 
-double wait_until_idle(void)
+double wait_until_idle(bool (*settled)(void *ctx), void *ctx)
 {
     const struct timespec pause = {0, 50000000};
     const uint64_t begin = now_ns();
     uint64_t quiet_since = begin;
     uint64_t cpu = cpu_ns(), written = process_io_now().written_chars;
-    while (now_ns() - quiet_since < 400000000u) {
+    while (now_ns() - quiet_since < 400000000u || (settled && !settled(ctx))) {
         (void)nanosleep(&pause, NULL);
         const uint64_t cpu_then = cpu_ns(), written_then = process_io_now().written_chars;
         if (cpu_then - cpu > 2000000u || written_then != written)

@@ -26,8 +26,8 @@ uint64_t directory_bytes(const char *path);
  */
 bool directory_empty(const char *path);
 
-/* Waits until neither CPU nor writes are used in the background; the seconds until it began to be
- * so. */
-double wait_until_idle(void);
+/* Waits until neither CPU nor writes are used in the background, and `settled(ctx)` where that is
+ * not NULL; the seconds until it began to be so. */
+double wait_until_idle(bool (*settled)(void *ctx), void *ctx);
 
 #endif

@@ -784,7 +784,8 @@ static int round_settle(struct round *round, struct outcome *o)
         fprintf(stderr, "%s: flush fails: %s\n", b->engine->name, engine_error());
         return -1;
     }
-    o->settle_seconds = (double)(now_ns() - begin) / 1e9 + wait_until_idle();
+    o->settle_seconds =
+        (double)(now_ns() - begin) / 1e9 + wait_until_idle(b->engine->settled, b->store);
     o->cpu_us += (double)(cpu_ns() - cpu) / 1e3;
     o->kernel_write_bytes += process_io_now().write_bytes - before.write_bytes;
     return 0;

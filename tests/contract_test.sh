@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The contract's documents name tests: each program they name is there, and each case they name stands in it.
+# The contract's documents name tests: each program they name is there, and each case they name stands in it. Each of the public bug
+# reports R01 to R35 is a test that runs and is named by it, or docs/testing.md says which tests are the case.
 #
 #     contract_test.sh SOURCE BUILD
 set -eu
@@ -25,6 +26,14 @@ for document in docs/durability.md docs/security.md; do
                 ;;
         esac
     done
+done
+number=0
+while [ $number -lt 35 ]; do
+    number=$((number + 1))
+    name=$(printf 'R%02d' $number)
+    # Named, and in a list of tests.
+    grep -hqE "(CASE|cmocka_unit_test[a-z_]*)\(${name}_" tests/*/*_test.c ||
+        grep -q "$name is " docs/testing.md || { echo "$name: no test has its name, and docs/testing.md does not say what is"; bad=1; }
 done
 # Every numbered line of the contract has somebody who holds it to it.
 empty=$(grep -E '^\| [0-9]+ \|' docs/durability.md | grep -cvE '`[a-z]+_[a-z_]+`[^|]*\|$' || true)

@@ -24,7 +24,7 @@ HEAD = """# Branches that the short form of the suite never takes in recovery, m
 # Written by tools/coverage.py --write, reasons by hand; sh tools/coverage.sh compares.
 """
 WHOLE_FLOORS = ("log", "version", "compact", "filter")
-DB_FILES = ("recover", "install", "write", "logs", "room", "background", "rewrite", "asked", "place", "ingest", "snapshot")
+DB_FILES = ("recover", "install", "write", "logs", "room", "background", "rewrite", "asked", "place", "ingest", "snapshot", "salvage", "repair")
 
 
 def is_wanted(source):

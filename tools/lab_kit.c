@@ -108,7 +108,8 @@ static int kit_open(const struct kit *kit, const char *options, bool build, tami
     struct text text = {0};
     *db = NULL;
     text_printf(&text, "%s %s", kit->call->options.size ? kit->call->options.data : "", options);
-    text_word(&text, build ? " threads=0" : " read_only=true create_if_missing=false threads=0");
+    text_word(&text, build ? " threads=0 idle_merge=0"
+                           : " read_only=true create_if_missing=false threads=0");
     tamiz_status st = tamiz_options_set(&o, text.data);
     if (st == TAMIZ_OK)
         st = tamiz_open(kit->path, &o, db);

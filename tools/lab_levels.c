@@ -35,7 +35,7 @@ enum { PROBES = 200000, KEY_ROOM = 24, VALUE_BYTES = 100, SPREADS = 2 };
  * last. */
 #define SHAPE                                                                                      \
     "memtable=256KiB table=1MiB size_ratio=4 level0_runs=4 level0_stop=8 compaction=lazy "         \
-    "compression=none threads=0 cache=0 direct_io=true"
+    "compression=none threads=0 cache=0 direct_io=true idle_merge=0"
 
 struct spread {
     const char *name;

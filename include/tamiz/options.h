@@ -84,6 +84,10 @@ typedef struct tamiz_options {
     uint64_t ttl;
     /* Asked of values that are merged; of this keyspace only. docs/compaction-filter.md */
     tamiz_compaction_filter compaction_filter;
+    /* Milliseconds without a write after which runs are merged that need not be, so that reads ask
+     * few; 0: never. A byte is rewritten so at most once a rest, and seldom:
+     * docs/adr/0025-merging-when-idle.md. Such merges give way to what writers need. */
+    uint32_t idle_merge;
 } tamiz_options;
 
 /* The defaults, struct_size set. */
@@ -111,10 +115,7 @@ TAMIZ_API tamiz_status tamiz_options_help(char **text);
              TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE,               \
              TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE},                                      \
             {3, 3, 3, 3, 3, 3, 3, 3}, TAMIZ_COMPACTION_LEVELED, 10, 8, 24, 2, TAMIZ_SYNC_NONE, 0,  \
-            0, {NULL, NULL}, NULL, {NULL, NULL}, 0, TAMIZ_PREFIX_NONE, 0, 0,                       \
-        {                                                                                          \
-            NULL, NULL                                                                             \
-        }                                                                                          \
+            0, {NULL, NULL}, NULL, {NULL, NULL}, 0, TAMIZ_PREFIX_NONE, 0, 0, {NULL, NULL}, 1000    \
     }
 
 #ifdef __cplusplus

@@ -266,10 +266,10 @@ TAMIZ_API void tamiz_iter_close(tamiz_iter *iter); /* NULL is fine */
  *
  * Options (NULL: those of the store, but no compaction filter) are taken when it is opened for the
  * first time in this run, and are not kept in the store: memtable, block, table, filter,
- * filter_memory, prefix_filter, compression, compaction, size_ratio, level0_runs, level0_stop, ttl
- * and compaction_filter are its own, create_if_missing and error_if_exists are looked at, for the
- * rest the store's count. Until it is opened so it is
- * read back and flushed, but not merged.
+ * filter_memory, prefix_filter, compression, compaction, size_ratio, level0_runs, level0_stop, ttl,
+ * idle_merge and compaction_filter are its own, create_if_missing and error_if_exists are looked
+ * at, for the rest the store's count. Until it is opened so it is read back and flushed, but not
+ * merged.
  *
  * TAMIZ_NOT_FOUND: it is missing and may not be made. TAMIZ_INVALID_ARGUMENT: it is open with other
  * options, or error_if_exists. Costs about a megabyte of memory beside its memtable.
@@ -470,8 +470,10 @@ static inline tamiz_stats tamiz_stats_init_value(void)
 
 /* stats->struct_size must be set (TAMIZ_STATS_INIT); fields beyond it are not written. */
 TAMIZ_API tamiz_status tamiz_stats_get(tamiz *db, tamiz_stats *stats);
-/* Of the keyspace: "levels", "tables", "stats", "stats.json", "stats.prometheus", "options"; of the
- * store: "keyspaces", a name a line, "default" first. *text is freed with tamiz_free. */
+/* Of the keyspace: "levels", "tables", "stats", "stats.json", "stats.prometheus", "options",
+ * "settled" (true: if nobody writes, the tree stays as it is; false: something is flushed or
+ * merged, or will be, also when idle_merge is over); of the store: "keyspaces", a name a line,
+ * "default" first. *text is freed with tamiz_free. */
 TAMIZ_API tamiz_status tamiz_property(tamiz *db, const char *name, char **text);
 /* One get, told as a story; *text is freed with tamiz_free. The get counts as one. */
 TAMIZ_API tamiz_status tamiz_explain(tamiz *db, const void *key, size_t key_size,

@@ -63,6 +63,21 @@ static inline bool bytes_equal(const uint8_t *a, const uint8_t *b, size_t size)
     return size == 0 || memcmp(a, b, size) == 0;
 }
 
+/* As memcpy, without a call for the sizes that keys have: two parts, of which the last may overlap
+ * the first. */
+static inline void bytes_copy(uint8_t *to, const uint8_t *from, size_t size)
+{
+    if (size >= 16 && size <= 32) {
+        memcpy(to, from, 16);
+        memcpy(to + size - 16, from + size - 16, 16);
+    } else if (size >= 8 && size < 16) {
+        memcpy(to, from, 8);
+        memcpy(to + size - 8, from + size - 8, 8);
+    } else if (size) {
+        memcpy(to, from, size);
+    }
+}
+
 static inline bool slice_equal(struct slice a, struct slice b)
 {
     return a.size == b.size && bytes_equal(a.data, b.data, a.size);

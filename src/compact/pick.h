@@ -34,6 +34,7 @@ struct pick_options {
     /* The lowest sequence somebody reads at; UINT64_MAX: only the newest is read. Tombstones above
      * it cannot be dropped yet, so nothing is picked for their sake. */
     uint64_t oldest_snapshot;
+    bool idle; /* nobody writes: what can wait is merged, too, until few runs are left (rest.c) */
     /* How tables of each level are written (codec, filter) as a number: a table moves unchanged
      * only between levels with equal numbers. */
     uint32_t recipe[TAMIZ_LEVELS];
@@ -51,6 +52,7 @@ struct job {
     struct buf inputs; /* struct table_meta *, newest run first, key order within a run */
     struct buf smallest, largest; /* of all inputs */
     double score;                 /* how much over its limit the level was */
+    bool idle; /* picked because nobody wrote; may be given up when that is over */
 };
 
 void job_init(struct job *j, const struct alloc *alloc);
@@ -68,10 +70,10 @@ struct pick_busy {
     size_t running_count;
 };
 
-/* The most urgent merge, or TAMIZ_NOT_FOUND; before all others, dropping tables that lie inside a
- * range delete above them (of those whose range deletes are in memory). `cursors[level]` remembers,
- * by the last key taken, where leveled picking goes on; updated. Called again after each merge it
- * comes to an end. */
+/* The most urgent merge, where nothing is urgent and `idle` one that can wait, or TAMIZ_NOT_FOUND;
+ * before all others, dropping tables that lie inside a range delete above them (of those whose
+ * range deletes are in memory). `cursors[level]` remembers, by the last key taken, where leveled
+ * picking goes on; updated. Called again after each merge it comes to an end. */
 tamiz_status pick_auto(struct op *op, const struct version *v, const struct pick_options *o,
                        const struct pick_busy *busy, struct buf cursors[TAMIZ_LEVELS],
                        struct job *j);

@@ -72,7 +72,7 @@ tamiz_status db_flush(struct op *op, struct tamiz *db)
         atomic_fetch_add_explicit(&m->refs, 1, memory_order_relaxed);
     uint32_t failures = db->flush_failures;
     db->retry_flush_ns = 0; /* asked for: now */
-    condition_broadcast(&s->work);
+    store_call_work(s);
     while (m && st == TAMIZ_OK && still_sealed(db, m)) {
         if (s->moving_on) {
             st = move_on(op, db);
@@ -120,7 +120,7 @@ static void pause_merging(struct tamiz *db)
 static void resume_merging(struct tamiz *db)
 {
     db->paused--;
-    condition_broadcast(&db->store->work);
+    store_call_work(db->store);
     condition_broadcast(&db->store->progress);
 }
 

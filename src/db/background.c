@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "db/idle.h"
 #include "db/snapshot.h"
 
 enum {
@@ -235,6 +236,7 @@ static bool flush_run(struct store *s, struct flush_job *j, struct op *op)
             db->pace.flush_rate = pace_learn(db->pace.flush_rate, j->bytes, took);
     }
     flush_job_free(s, j);
+    idle_yield(s);
     return st == TAMIZ_OK;
 }
 
@@ -265,6 +267,7 @@ void merging_judge(struct tamiz *db, const struct op *op, tamiz_status st)
         db->merge_failures++;
         db->retry_merge_ns = retry_at(db->store, db->merge_failures);
         stand(db->store, &db->merge_error, op, st, "compaction");
+        db->pace.since = UINT64_MAX; /* what failed is nothing to be slowed for */
     }
 }
 
@@ -276,6 +279,10 @@ bool merging_begin(struct tamiz *db, struct version **base, struct job *j)
     version_ref(*base);
     db->running[db->merging++] = j;
     db->store->merging++;
+    if (j->idle) {
+        db->store->idle_merging = true;
+        atomic_store_explicit(&db->store->hurry, false, memory_order_relaxed);
+    }
     return true;
 }
 
@@ -288,9 +295,12 @@ void merging_end(struct tamiz *db, struct version *base, struct job *j)
             db->running[i] = db->running[db->merging - 1];
     db->merging--;
     s->merging--;
+    if (j->idle)
+        s->idle_merging = false;
     busy_remove(db, j);
     job_free(j);
     condition_broadcast(&s->progress);
+    store_call_work(s); /* its tables, and its place among the merges, are free */
     mutex_unlock(&s->mutex);
     version_unref(base); /* may close tables: not under the mutex */
     mutex_lock(&s->mutex);
@@ -306,26 +316,47 @@ static uint64_t bytes_leaving(const struct job *j)
     return sum;
 }
 
+/* false: nothing is to be merged, or no memory. mutex held. */
+static bool pick_in(struct tamiz *db, bool idle, struct op *op, struct version **base,
+                    struct job *j)
+{
+    struct store *s = db->store;
+    *base = atomic_load_explicit(&db->view, memory_order_relaxed)->version;
+    struct pick_options o = pick_options_of(db);
+    const struct pick_busy busy = pick_busy_of(db);
+    o.idle = idle;
+    job_init(j, &s->alloc);
+    const tamiz_status st = pick_auto(op, *base, &o, &busy, db->cursors, j);
+    if (st == TAMIZ_OK && merging_begin(db, base, j))
+        return true;
+    if (st == TAMIZ_NOT_FOUND && idle)
+        idle_rest(db);
+    job_free(j);
+    op_forgive(op);
+    return false;
+}
+
+/* Whether a merge that can wait has waited long enough, and nothing else is going on. */
+static bool idle_wanted(struct tamiz *db)
+{
+    const struct store *s = db->store;
+    const struct view *v = atomic_load_explicit(&db->view, memory_order_relaxed);
+    return idle_is(db) && !idle_at_rest(db) && !s->idle_merging && db->merging == 0 &&
+           v->memtable_count == 1;
+}
+
 /* A merge of the first keyspace, from the turn on, that wants one; NULL: none does. mutex held. */
 static struct tamiz *pick_merge(struct store *s, struct op *op, struct version **base,
                                 struct job *j)
 {
-    for (size_t i = 0; i < s->keyspace_count; i++) {
-        struct tamiz *db = s->keyspaces[(s->merge_turn + i) % s->keyspace_count];
-        if (!merge_wanted(db))
-            continue;
-        *base = atomic_load_explicit(&db->view, memory_order_relaxed)->version;
-        const struct pick_options o = pick_options_of(db);
-        const struct pick_busy busy = pick_busy_of(db);
-        job_init(j, &s->alloc);
-        if (pick_auto(op, *base, &o, &busy, db->cursors, j) == TAMIZ_OK &&
-            merging_begin(db, base, j)) {
+    for (int idle = 0; idle < 2; idle++)
+        for (size_t i = 0; i < s->keyspace_count; i++) {
+            struct tamiz *db = s->keyspaces[(s->merge_turn + i) % s->keyspace_count];
+            if (!merge_wanted(db) || (idle && !idle_wanted(db)) || !pick_in(db, idle, op, base, j))
+                continue;
             s->merge_turn = (s->merge_turn + i + 1) % s->keyspace_count;
             return db;
         }
-        job_free(j);
-        op_forgive(op);
-    }
     return NULL;
 }
 
@@ -340,10 +371,11 @@ static bool merge_run(struct tamiz *db, struct version *base, struct job *j, str
     const uint64_t took = env_monotonic_ns(s->env) - from;
     mutex_lock(&s->mutex);
     merging_judge(db, op, st);
-    if (st == TAMIZ_OK && !j->move)
+    if (st == TAMIZ_OK && !j->move && !j->idle)
         db->pace.merge_rate = pace_learn(db->pace.merge_rate, bytes, took);
+    const bool gave_up = j->idle && st == TAMIZ_CLOSED; /* for something else */
     merging_end(db, base, j);
-    return st == TAMIZ_OK;
+    return st == TAMIZ_OK || gave_up;
 }
 
 /* ---- taking jobs ---- */
@@ -357,6 +389,13 @@ void store_wait(struct store *s, struct condition *c, uint64_t us)
     } else {
         (void)condition_wait_us(c, &s->mutex, us);
     }
+}
+
+void store_call_work(struct store *s)
+{
+    assert(mutex_held(&s->mutex));
+    s->work_calls++;
+    condition_broadcast(&s->work);
 }
 
 /* A slot of the keyspace that work is done for: its counters are that keyspace's. */
@@ -407,7 +446,7 @@ void background_run(struct store *s)
 }
 
 /* mutex held. */
-static bool work_pending(const struct tamiz *db)
+static bool work_pending(struct tamiz *db)
 {
     const struct pick_options o = pick_options_of(db);
     const struct view *v = atomic_load_explicit(&db->view, memory_order_relaxed);
@@ -415,7 +454,15 @@ static bool work_pending(const struct tamiz *db)
     bool pending = flush_wanted(db) || (merge_wanted(db) && pick_dead(v->version, &o, &busy));
     for (uint32_t level = 0; !pending && merge_wanted(db) && level < TAMIZ_LEVELS; level++)
         pending = pick_score(v->version, &o, level) >= 1;
-    return pending;
+    return pending || (merge_wanted(db) && idle_wanted(db));
+}
+
+bool background_settled(struct tamiz *db)
+{
+    mutex_lock(&db->store->mutex);
+    const bool settled = !db->flushing && db->merging == 0 && !work_pending(db) && idle_at_rest(db);
+    mutex_unlock(&db->store->mutex);
+    return settled;
 }
 
 bool background_pending(struct store *s)
@@ -428,15 +475,36 @@ bool background_pending(struct store *s)
     return pending;
 }
 
+/* Any level with something to do has a job unless another job has its tables, or the places are
+ * taken, and then one runs. */
+static bool merge_comes(const struct tamiz *db)
+{
+    const struct pick_options o = pick_options_of(db);
+    const struct view *v = atomic_load_explicit(&db->view, memory_order_relaxed);
+    bool comes = db->store->merging > 0 || db->retry_merge_ns != 0;
+    for (uint32_t level = 0; !comes && level < TAMIZ_LEVELS; level++)
+        comes = pick_score(v->version, &o, level) >= 1;
+    return comes;
+}
+
+bool background_frees(const struct tamiz *db, enum pace_reason why)
+{
+    const struct view *v = atomic_load_explicit(&db->view, memory_order_relaxed);
+    assert(mutex_held(&db->store->mutex));
+    return why == PACE_FLUSH ? db->flushing || v->memtable_count > 1 : merge_comes(db);
+}
+
 static void thread_run(void *ctx)
 {
     struct store *s = ctx;
+    uint64_t answered = 0; /* calls before the last step */
     while (!atomic_load_explicit(&s->closing, memory_order_relaxed)) {
         if (background_step(s))
             continue;
         mutex_lock(&s->mutex);
-        if (!atomic_load_explicit(&s->closing, memory_order_relaxed))
+        if (!atomic_load_explicit(&s->closing, memory_order_relaxed) && s->work_calls == answered)
             (void)condition_wait_us(&s->work, &s->mutex, IDLE_US);
+        answered = s->work_calls;
         mutex_unlock(&s->mutex);
     }
 }

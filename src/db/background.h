@@ -18,6 +18,12 @@ bool background_step(struct store *s);
 void background_run(struct store *s);
 /* Is there a job that could be done now? */
 bool background_pending(struct store *s);
+/* Whether the keyspace's tree is as it will be if nobody writes: nothing runs, nothing waits. */
+bool background_settled(struct tamiz *db);
+
+/* Whether what writers of the keyspace are held back for has a job that runs or is next in turn, or
+ * one that failed and will be tried again: nobody may wait for less. mutex held. */
+bool background_frees(const struct tamiz *db, enum pace_reason why);
 
 tamiz_status background_start(struct op *op, struct store *s);
 /* Cancels what runs and waits for the threads. */

@@ -180,7 +180,7 @@ static tamiz_status wait_for_sealed(struct op *op, struct tamiz *db)
     mutex_lock(&s->mutex);
     const uint32_t failures = db->flush_failures;
     db->retry_flush_ns = 0;
-    condition_broadcast(&s->work);
+    store_call_work(s);
     while (st == TAMIZ_OK &&
            atomic_load_explicit(&db->view, memory_order_relaxed)->memtable_count > 1) {
         if (db->flush_failures > failures) {

@@ -90,7 +90,7 @@ static void take_name(struct tamiz *db, const tamiz_options *options)
     db->world.custom_filter = options->filter.custom;
     db->named = true;
     db->pace.since = UINT64_MAX;
-    condition_broadcast(&s->work);
+    store_call_work(s);
 }
 
 static tamiz_status refuse_other_options(const struct tamiz *db)

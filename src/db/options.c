@@ -74,6 +74,8 @@ static const struct row rows[] = {
      "one read in so many also looks where filters said no; 0: none"},
     {"ttl", SECONDS, AT(ttl), 0, TTL_MAX,
      "seconds after which what is put is as good as deleted; 0: never"},
+    {"idle_merge", NUMBER, AT(idle_merge), 0, 86400000,
+     "milliseconds without a write after which runs are merged until few are left; 0: never"},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 

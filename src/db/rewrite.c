@@ -16,12 +16,21 @@
 #include "db/write.h"
 #include "table/merge.h"
 
-/* Of a store that is being closed, or a keyspace that is being dropped. */
+/* What may be cancelled. */
+struct at_work {
+    const struct tamiz *db;
+    const struct job *job;
+};
+
+/* Of a store that is being closed, or a keyspace that is being dropped; or it can wait, and
+ * something else cannot. */
 static bool cancelled(void *ctx)
 {
-    const struct tamiz *db = ctx;
-    return atomic_load_explicit(&db->store->closing, memory_order_relaxed) ||
-           atomic_load_explicit(&db->dropped, memory_order_relaxed);
+    const struct at_work *m = ctx;
+    const struct store *s = m->db->store;
+    return atomic_load_explicit(&s->closing, memory_order_relaxed) ||
+           atomic_load_explicit(&m->db->dropped, memory_order_relaxed) ||
+           (m->job->idle && atomic_load_explicit(&s->hurry, memory_order_relaxed));
 }
 
 static struct compact_output output_of(struct tamiz *db, uint32_t level, uint64_t run,
@@ -372,6 +381,7 @@ static tamiz_status merge_tables(struct op *op, struct tamiz *db, const struct j
 {
     struct store *s = db->store;
     struct iter *source = NULL;
+    struct at_work work = {db, j};
     tamiz_status st = TAMIZ_OK;
     for (size_t i = 0; i < job_count(j); i++) {
         buf_append(&m->removed, &job_input(j, i)->number, sizeof(uint64_t));
@@ -391,7 +401,7 @@ static tamiz_status merge_tables(struct op *op, struct tamiz *db, const struct j
                                      .bottom = j->bottom,
                                      .judge = m->judge.filter.judge ? &m->judge : NULL,
                                      .cancelled = cancelled,
-                                     .cancel_ctx = db};
+                                     .cancel_ctx = &work};
     struct compact_output out = output_of(db, j->output_level, run, IO_COMPACTION);
     TRY(choose_filter(op, db, j, 0, &out.build.filter));
     env_point(s->env, "compact.output");

@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "db/background.h"
+#include "db/idle.h"
 
 enum {
     WAIT_US = 100 * 1000,        /* a waiting writer looks up so often, whatever is signalled */
@@ -64,7 +65,8 @@ done:
     for (size_t i = 0; fresh && i < n; i++)
         mem_ref_unref(s, fresh[i]); /* the view has its own */
     mem_free(&s->alloc, fresh, n * sizeof *fresh);
-    condition_broadcast(&s->work);
+    idle_yield(s);
+    store_call_work(s);
     return st;
 }
 
@@ -167,9 +169,11 @@ static tamiz_status refuse_waiting(struct op *op, const struct store *s, enum pa
 }
 
 /* Waits for the background, or does its work; counts the stall. mutex held. */
-static void wait_for_background(struct op *op, struct store *s, enum pace_reason why)
+static void wait_for_background(struct op *op, struct tamiz *db, enum pace_reason why)
 {
+    struct store *s = db->store;
     const uint64_t from = env_monotonic_ns(s->env);
+    assert(background_frees(db, why));
     store_event(s, TAMIZ_EVENT_STALL, "writers wait: %s", stall_words[why]);
     if (s->options.threads == 0) {
         mutex_unlock(&s->mutex);
@@ -178,7 +182,7 @@ static void wait_for_background(struct op *op, struct store *s, enum pace_reason
         if (!did) /* another caller does it, or it failed */
             store_wait(s, &s->progress, 1000);
     } else {
-        condition_broadcast(&s->work);
+        store_call_work(s);
         (void)condition_wait_us(&s->progress, &s->mutex, WAIT_US);
     }
     count_stall(op, why, (env_monotonic_ns(s->env) - from) / 1000);
@@ -228,8 +232,12 @@ static void work_out_pace(struct tamiz *db)
                            .sealed_most = SEALED_MAX,
                            .flush_rate = db->pace.flush_rate,
                            .merge_rate = db->pace.merge_rate};
-    for (uint32_t i = 0; i < v->memtable_count; i++)
-        p.unflushed += memtable_bytes(v->memtables[i]->memtable);
+    for (uint32_t i = 0; i < v->memtable_count; i++) {
+        const uint64_t bytes = memtable_bytes(v->memtables[i]->memtable);
+        /* No flush makes the active one smaller: what one large value has it over its size is
+         * nothing to wait for until it is sealed. */
+        p.unflushed += i > 0 || bytes < p.memtable_bytes ? bytes : p.memtable_bytes;
+    }
     if (merges_come(db)) {
         p.runs = v->version->level_runs[0];
         p.runs_start = db->options.level0_runs;
@@ -246,26 +254,31 @@ static void work_out_pace(struct tamiz *db)
                     1e3 / db->pace.ns_per_byte, stall_words[db->pace.reason]);
 }
 
-/* Pauses until what was written so far is paid for, or the background got on. mutex held, given up
- * in between. */
+/* Pauses until what was written so far is paid for, or the background got on. Others may write and
+ * owe more meanwhile: that is theirs. mutex held, given up in between. */
 static void pause_writer(struct op *op, struct tamiz *db)
 {
     struct store *s = db->store;
     const enum pace_reason why = db->pace.reason;
     const uint64_t from = env_monotonic_ns(s->env);
-    const uint64_t owed = db->pace.next_ns > from ? db->pace.next_ns - from : 0;
-    const uint64_t until = from + (owed < PACE_PAUSE_NS ? owed : PACE_PAUSE_NS);
+    if (db->pace.next_ns > from + PACE_PAUSE_NS)
+        db->pace.next_ns = from + PACE_PAUSE_NS; /* the rest is forgiven */
+    const uint64_t until = db->pace.next_ns;
     uint64_t now = from;
-    while (now < until && db->pace.ns_per_byte > 0 &&
+    bool waited = false; /* to the end */
+    while (now < until && !waited && db->pace.ns_per_byte > 0 &&
            !atomic_load_explicit(&s->closing, memory_order_relaxed)) {
-        (void)condition_wait_us(&s->progress, &s->mutex, (until - now) / 1000 + 1);
+        assert(background_frees(db, db->pace.reason));
+        waited = !condition_wait_us(&s->progress, &s->mutex, (until - now) / 1000 + 1);
         now = env_monotonic_ns(s->env);
         if (db->pace.since >= PACE_EVERY)
             work_out_pace(db);
     }
+    if (waited && now < until) /* a clock that does not go by itself, as a simulation's */
+        db->pace.next_ns -= until - now;
+    if (db->pace.ns_per_byte <= 0)
+        db->pace.next_ns = now;
     count_stall(op, why, (now - from) / 1000);
-    if (db->pace.next_ns > until || db->pace.ns_per_byte <= 0)
-        db->pace.next_ns = now; /* the rest is forgiven */
 }
 
 /* Whether writers of the keyspace owe time that is worth a pause. mutex held. */
@@ -390,7 +403,7 @@ tamiz_status room_wait(struct op *op, struct writer *w, const struct room_wait *
     if (wait->why == PACE_FLUSH && threads && db->flush_error.status != TAMIZ_OK &&
         db->flush_failures > 0)
         return flush_failed(op, db);
-    wait_for_background(op, db->store, wait->why);
+    wait_for_background(op, db, wait->why);
     if (wait->why == PACE_FLUSH && !threads && db->flush_error.status != TAMIZ_OK)
         return flush_failed(op, db);
     return TAMIZ_OK;

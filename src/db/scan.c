@@ -27,6 +27,12 @@ static void fail(struct tamiz_iter *it, tamiz_status status)
 
 static bool save(struct tamiz_iter *it, struct buf *to, struct slice from)
 {
+    if (__builtin_expect(to->capacity >= from.size, 1)) {
+        bytes_copy(to->data, from.data, from.size);
+        to->size = from.size;
+        to->failed = false;
+        return true;
+    }
     buf_clear(to);
     buf_slice_append(to, from);
     if (!to->failed)
@@ -258,8 +264,12 @@ void tamiz_iter_next(tamiz_iter *it)
         return;
     const bool turn = it->backwards;
     begin(it);
-    if (turn)
+    if (turn) {
         iter_seek(it->merge, buf_slice(&it->saved_key), UINT64_MAX);
+    } else { /* it stands on what was shown */
+        it->steps++;
+        iter_next(it->merge);
+    }
     settle_forwards(it, true);
     (void)finish(it);
 }

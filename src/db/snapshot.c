@@ -49,7 +49,7 @@ void tamiz_snapshot_release(tamiz_snapshot *snapshot)
         snapshot->newer->older = snapshot->older;
     else
         s->newest_snapshot = snapshot->older;
-    condition_signal(&s->work); /* versions it held back may go now */
+    store_call_work(s); /* versions it held back may go now */
     mutex_unlock(&s->mutex);
     mem_free(&s->alloc, snapshot, sizeof *snapshot);
 }

@@ -5,6 +5,7 @@
  */
 #include <math.h>
 
+#include "db/background.h"
 #include "db/figures.h"
 #include "db/ledger.h"
 #include "db/options.h"
@@ -358,6 +359,8 @@ static bool property_print(struct buf *out, tamiz *db, const char *name, const t
         keyspaces_text(out, db->store);
     else if (strcmp(name, "tables") == 0)
         tables_text(out, view->version);
+    else if (strcmp(name, "settled") == 0)
+        buf_text(out, background_settled(db) ? "true\n" : "false\n");
     else if (strcmp(name, "options") == 0) {
         options_print(out, &db->options);
         buf_printf(out, "read_many=%s\n", env_read_many_name(db->store->env));
@@ -389,7 +392,7 @@ tamiz_status tamiz_property(tamiz *db, const char *name, char **text)
             st = op_refuse(
                 TAMIZ_NOT_FOUND,
                 "%s: no such property; there are stats, stats.json, stats.prometheus, levels, "
-                "tables, options, keyspaces",
+                "tables, options, keyspaces, settled",
                 name);
         view_unref(view);
     }

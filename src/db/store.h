@@ -71,7 +71,7 @@ struct store {
     struct alloc_count memory;
     const tamiz_env *env;
     char *directory;
-    void *lock;      /* NULL: read-only */
+    void *lock;     /* NULL: read-only */
     bool lock_made; /* its file was not there before */
     const _Atomic unsigned char *fork_guard;
     struct epoch epoch;
@@ -83,7 +83,8 @@ struct store {
     _Atomic uint64_t next_file;
     _Atomic uint64_t active_log; /* number of the log that is written; changed by the leader only */
     _Atomic bool closing;
-    _Atomic bool unsettled;        /* the manifest's: nothing may be deleted */
+    _Atomic bool hurry;     /* a merge that can wait gives up. Set under the mutex, read anywhere */
+    _Atomic bool unsettled; /* the manifest's: nothing may be deleted */
     _Atomic uint64_t last_sync_ns; /* monotonic */
     _Atomic uint64_t now_us;       /* the latest wall clock that store_now saw */
     uint64_t opened_ns;            /* monotonic; frozen */
@@ -106,7 +107,12 @@ struct store {
     struct mutex mutex;
     struct condition progress; /* a job ended, or the state of writing changed */
     struct condition work;     /* there may be a job */
+    uint64_t work_calls;       /* how often that was said */
     struct writer *first_writer, *last_writer;
+    _Atomic uint32_t queued; /* writers from the first to the last; read anywhere */
+    uint32_t expected;       /* how many they were when the last group ended, and it with them */
+    uint32_t gather_pause;   /* groups for which no leader waits for others */
+    uint64_t sync_ns;        /* how long the leader's last sync took; the leader's */
     struct tamiz **keyspaces; /* that can be used, ids ascending; [0] is the default one */
     size_t keyspace_count, keyspace_room;
     struct tamiz *dropped;         /* handles that answer TAMIZ_CLOSED until the store is closed */
@@ -116,15 +122,24 @@ struct store {
     bool snapshots_barred; /* a change is being installed that they must see wholly or not at all */
     struct tamiz_iter *iters; /* all open ones and those in the parks */
     bool moving_on;           /* memtables must be sealed before the next write: their log failed */
-    bool log_lost;    /* a sync failed: no write before the memtables it covered are flushed */
-    uint32_t merging; /* compaction jobs that run, of all keyspaces */
-    bool write_error; /* a group reached the log but not the memtable: writing is over until
-                         reopened */
+    bool log_lost;     /* a sync failed: no write before the memtables it covered are flushed */
+    uint32_t merging;  /* compaction jobs that run, of all keyspaces */
+    bool idle_merging; /* one of them can wait, see idle.h */
+    bool write_error;  /* a group reached the log but not the memtable: writing is over until
+                          reopened */
     struct obsolete *obsolete;
     struct thread *threads;
     uint32_t thread_count;
     struct thread syncer;
     bool has_syncer;
+};
+
+/* Since when nobody wrote to a keyspace, and whether its tree is at rest. */
+struct quiet {
+    const struct mem_ref *active; /* compared, never followed */
+    uint64_t count;               /* of its versions when it was looked at last */
+    uint64_t since_ns;            /* monotonic */
+    uint64_t rest;                /* view_changes at which nothing was left to be merged */
 };
 
 /* What a reader reads of it stands first; all of that is frozen but for view and guard. */
@@ -150,7 +165,9 @@ struct tamiz {
     _Atomic bool dropped;   /* or about to be: no new writes, no new jobs; read anywhere */
     struct mem_ref *active; /* borrowed from the view; changed by the leader only */
     struct store_pace pace;
-    struct counters ended;                     /* of closed iterators and ended jobs */
+    struct counters ended; /* of closed iterators and ended jobs */
+    struct quiet quiet;
+    uint64_t view_changes;                     /* how often the view was replaced, from 1 on */
     bool flushing;                             /* a flush job runs */
     uint32_t merging;                          /* compaction jobs that run */
     uint32_t paused;                           /* > 0: no new automatic compactions */
@@ -187,6 +204,9 @@ void store_event(const struct store *s, tamiz_event_kind kind, const char *forma
 /* Waits until `c` is signalled or the time is over. mutex held, given up meanwhile. In a simulation
  * whose callers take turns, another one goes on. */
 void store_wait(struct store *s, struct condition *c, uint64_t us);
+
+/* There may be a job: a thread looks, also one that has just looked in vain. mutex held. */
+void store_call_work(struct store *s);
 
 uint64_t store_next_file(void *store); /* a number never used before; any thread */
 

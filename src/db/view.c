@@ -164,6 +164,7 @@ void view_publish(struct tamiz *db, struct view *next)
     struct mem_ref *active = next->memtable_count ? next->memtables[0] : NULL;
     if (db->active != active) /* else a writer may be looking, without the lock */
         db->active = active;
+    db->view_changes++;
     struct view *old = atomic_exchange_explicit(&db->view, next, memory_order_seq_cst);
     if (!old)
         return;

@@ -9,6 +9,8 @@
 enum {
     GROUP_BYTES = 1 << 20, /* a group takes followers until it has so much */
     GROUP_WRITERS = 64,
+    GATHER_PART = 4,   /* a leader waits up to such a part of a sync for others to come */
+    GATHER_PAUSE = 16, /* … and not for so many groups after one that nobody came to */
 };
 
 /* ---- the group ---- */
@@ -134,8 +136,11 @@ static tamiz_status log_group(struct op *op, struct store *s, struct writer *lea
         g->log_seq = store_active_log(s)->last_seq;
         store_active_log(s)->last_seq = first_seq + g->writes - 1;
     }
-    if (g->sync || (g->writes && !leader->no_log && write_sync_is_due(s)))
+    if (g->sync || (g->writes && !leader->no_log && write_sync_is_due(s))) {
+        const uint64_t from = env_monotonic_ns(s->env);
         TRY(store_sync_logs(op, s));
+        s->sync_ns = env_monotonic_ns(s->env) - from;
+    }
 done:
     if (st != TAMIZ_OK)
         retract_group(op, s, g);
@@ -298,6 +303,7 @@ static void enqueue(struct op *op, struct store *s, struct writer *w)
     else
         s->first_writer = w;
     s->last_writer = w;
+    atomic_fetch_add_explicit(&s->queued, 1, memory_order_relaxed);
     if (s->first_writer == w)
         return;
     if (!w->waits)
@@ -311,11 +317,13 @@ static void enqueue(struct op *op, struct store *s, struct writer *w)
 }
 
 static void dequeue_group(struct op *op, struct store *s, struct writer *leader,
-                          struct writer *last, tamiz_status st)
+                          const struct group *g, tamiz_status st)
 {
+    /* Before any of them can be back. */
+    s->expected = atomic_fetch_sub_explicit(&s->queued, (uint32_t)g->writers, memory_order_relaxed);
     for (struct writer *w = leader; w;) {
         struct writer *next = w->next; /* a follower's frame may be gone once it is done */
-        const bool end = w == last;
+        const bool end = w == g->last;
         s->first_writer = next;
         if (w == leader)
             w->status = st, w->done = true;
@@ -345,11 +353,40 @@ static void charge_group(struct writer *leader, const struct group *g)
 /* The leader gives up its place: what it waits for is nothing to those behind it. mutex held. */
 static void step_aside(struct store *s, struct writer *w)
 {
+    atomic_fetch_sub_explicit(&s->queued, 1, memory_order_relaxed);
     s->first_writer = w->next;
     if (!s->first_writer)
         s->last_writer = NULL;
     else if (s->first_writer->waits)
         condition_signal(&s->first_writer->ready);
+}
+
+/*
+ * Those whom the last sync let go are mostly on their way back, the last leader first. A leader that
+ * did not wait for them would sync for itself alone, and they for theirs: two syncs where one does.
+ * As many are expected as there were when that group ended, for a part of what a sync takes; a
+ * writer that was alone expects nobody. Vain waits become rare. mutex held, given up in between.
+ */
+static void gather(struct store *s, const struct writer *w)
+{
+    const uint32_t expected = s->expected < GROUP_WRITERS ? s->expected : GROUP_WRITERS;
+    const bool syncs = w->sync || s->options.sync == TAMIZ_SYNC_ALWAYS;
+    if (!syncs || s->options.threads == 0 ||
+        atomic_load_explicit(&s->queued, memory_order_relaxed) >= expected)
+        return;
+    if (s->gather_pause > 0) {
+        s->gather_pause--;
+        return;
+    }
+    const uint64_t until = env_monotonic_ns(s->env) + s->sync_ns / GATHER_PART;
+    uint32_t here;
+    mutex_unlock(&s->mutex);
+    do {
+        thread_yield();
+        here = atomic_load_explicit(&s->queued, memory_order_relaxed);
+    } while (here < expected && env_monotonic_ns(s->env) < until);
+    mutex_lock(&s->mutex);
+    s->gather_pause = here == 1 ? GATHER_PAUSE : 0;
 }
 
 /* As the leader, where there is room. mutex held, given up in between. */
@@ -361,6 +398,7 @@ static void lead(struct op *op, struct store *s, struct writer *w, tamiz_status 
         st = w->work(op, w);
         mutex_lock(&s->mutex);
     } else if (st == TAMIZ_OK) {
+        gather(s, w);
         g = collect(w);
         charge_group(w, &g);
         mark_logs(s, w, &g);
@@ -369,7 +407,7 @@ static void lead(struct op *op, struct store *s, struct writer *w, tamiz_status 
         st = commit(op, s, w, &g);
         mutex_lock(&s->mutex);
     }
-    dequeue_group(op, s, w, g.last, st);
+    dequeue_group(op, s, w, &g, st);
 }
 
 tamiz_status db_write(struct op *op, struct writer *w)

@@ -7,10 +7,11 @@
 #include "table/ranks.h"
 #include "table/tags.h"
 
-static uint64_t offset_at(const struct block *b, uint32_t i)
+static inline uint64_t offset_at(const struct block *b, uint32_t i)
 {
+    if (__builtin_expect(b->width == 2, 1))
+        return load_u16(b->offsets + (size_t)i * 2);
     switch (b->width) {
-    case 2: return load_u16(b->offsets + (size_t)i * 2);
     case 4: return load_u32(b->offsets + (size_t)i * 4);
     default: return load_u64(b->offsets + (size_t)i * 8);
     }
@@ -85,7 +86,7 @@ static bool raw_entry_any(const uint8_t *at, size_t size, struct raw_entry *e)
     return !r.bad && r.at == r.end;
 }
 
-static bool raw_entry_at(const struct block *b, uint32_t i, struct raw_entry *e)
+static inline bool raw_entry_at(const struct block *b, uint32_t i, struct raw_entry *e)
 {
     const uint64_t start = offset_at(b, i);
     const uint64_t end = i + 1 < b->count ? offset_at(b, i + 1) : b->entries.size;
@@ -354,13 +355,19 @@ void block_fetch_search(const struct block *b)
     __builtin_prefetch(b->offsets + 64);
 }
 
+enum { LINE = 64, LINES_ONWARDS = 7 }; /* some four entries of 100 bytes */
+
 bool block_fetch_near(const struct block *b, struct slice key, struct block_near *near)
 {
     if (!b->ranks)
         return false;
     *near = ranks_near(b, key);
-    if (near->from < b->count)
-        fetch_entry(b, near->from);
+    if (near->from == b->count)
+        return true;
+    fetch_entry(b, near->from);
+    const uintptr_t at = (uintptr_t)b->entries.data + offset_at(b, near->from);
+    for (uintptr_t line = 2; line < LINES_ONWARDS; line++) /* where a scan goes on */
+        __builtin_prefetch((const void *)(at + line * LINE));
     return true;
 }
 

@@ -11,10 +11,19 @@ struct runner {
     uint32_t number; /* among the sources: decides where two show the same version */
 };
 
+/* Its source has moved. */
+static inline void runner_look(struct runner *r)
+{
+    const struct slice key = r->it->key;
+    r->first8 = slice_prefix8(key, 0);
+    r->next8 = key.size > 8 ? slice_prefix8(key, 8) : 0;
+}
+
 static inline struct runner runner_of(struct iter *it, uint32_t number)
 {
-    const uint64_t next8 = it->key.size > 8 ? slice_prefix8(it->key, 8) : 0;
-    return (struct runner){slice_prefix8(it->key, 0), next8, it, number};
+    struct runner r = {0, 0, it, number};
+    runner_look(&r);
+    return r;
 }
 
 struct merge {
@@ -60,6 +69,13 @@ static void sift_down(struct merge *m, size_t i)
     m->heap[i] = moving;
 }
 
+/* The first may have moved: does it still come before all others? */
+static inline bool first_leads(const struct merge *m)
+{
+    return m->alive < 2 || (!leads(m, &m->heap[1], &m->heap[0]) &&
+                            (m->alive < 3 || !leads(m, &m->heap[2], &m->heap[0])));
+}
+
 static void fail(struct merge *m, tamiz_status status)
 {
     m->alive = 0;
@@ -102,15 +118,20 @@ static void build(struct merge *m, bool backward)
 /* The current source has moved on. */
 static void moved(struct merge *m)
 {
-    struct iter *it = m->heap[0].it;
+    struct runner *first = &m->heap[0];
+    struct iter *it = first->it;
+    if (__builtin_expect(it->valid, 1)) {
+        runner_look(first);
+        if (!first_leads(m))
+            sift_down(m, 0);
+        show(m);
+        return;
+    }
     if (it->status < 0) {
         fail(m, it->status);
         return;
     }
-    if (it->valid)
-        m->heap[0] = runner_of(it, m->heap[0].number);
-    else
-        m->heap[0] = m->heap[--m->alive];
+    *first = m->heap[--m->alive];
     if (m->alive)
         sift_down(m, 0);
     show(m);

@@ -34,7 +34,7 @@ static void lose(struct run_iter *r, tamiz_status status)
 }
 
 /* The table's place becomes ours. */
-static void show(struct run_iter *r)
+static inline void show(struct run_iter *r)
 {
     r->it.valid = r->table->valid;
     r->it.status = r->table->status;
@@ -233,14 +233,20 @@ static void run_next(struct iter *it)
 {
     struct run_iter *r = run_iter_of(it);
     iter_next(r->table);
-    show_forward(r);
+    if (__builtin_expect(r->table->valid, 1))
+        show(r);
+    else
+        show_forward(r);
 }
 
 static void run_prev(struct iter *it)
 {
     struct run_iter *r = run_iter_of(it);
     iter_prev(r->table);
-    show_backward(r);
+    if (__builtin_expect(r->table->valid, 1))
+        show(r);
+    else
+        show_backward(r);
 }
 
 static void run_close(struct iter *it)

@@ -355,8 +355,10 @@ static void run_worlds(const tamiz_compaction *policies, size_t count, uint64_t 
         world_begin(w, policies[0], test_random_u64(&random));
         for (int phase = 0; phase < 12; phase++) {
             w->options.policy = policies[test_random_below(&w->random, count)];
-            for (int i = 0; i < 20; i++)
+            for (int i = 0; i < 20; i++) {
+                w->options.idle = test_random_below(&w->random, 3) == 0;
                 one_event(w);
+            }
             settle(w);
             if (phase % 4 == 3)
                 compact_some_range(w);

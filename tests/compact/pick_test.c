@@ -137,6 +137,17 @@ static void assert_pick(tamiz_compaction policy, const char *words, const char *
     tree_end(&tree);
 }
 
+/* The same when nobody writes. */
+static void assert_rest(tamiz_compaction policy, const char *words, const char *want)
+{
+    struct tree tree;
+    tree_begin(&tree, policy, words);
+    tree.options.idle = true;
+    assert_string_equal(pick(&tree), want);
+    assert_int_equal(tree.job.idle, strcmp(want, "nothing") != 0);
+    tree_end(&tree);
+}
+
 static void level_0_is_merged_when_it_has_its_runs(void **state)
 {
     (void)state;
@@ -484,6 +495,112 @@ static void memory_that_runs_out_is_said_and_nothing_leaks(void **state)
     tree_end(&tree);
 }
 
+/* ---- when nobody writes ---- */
+
+static void at_rest_runs_are_merged_with_newer_ones_that_have_as_much(void **state)
+{
+    (void)state;
+    assert_rest(TAMIZ_COMPACTION_LEVELED, "0:4 a..z; 0:3 a..z; 1:1 a..z*2",
+                "a..z a..z a..z -> 2:0 bottom"); /* 400 would be too much for level 1 */
+    assert_rest(TAMIZ_COMPACTION_LEVELED, "0:4 a..z; 0:3 a..z; 2:1 a..z*2",
+                "a..z a..z a..z -> 2:1 bottom");
+    assert_rest(TAMIZ_COMPACTION_LEVELED, "0:4 a..z; 0:3 a..z; 2:1 a..z*3", "a..z a..z -> 0:3");
+    assert_rest(TAMIZ_COMPACTION_LEVELED, "0:3 a..z; 0:2 a..z", "a..z a..z -> 0:2 bottom");
+    assert_rest(TAMIZ_COMPACTION_LEVELED, "0:3 a..z; 0:2 a..z*2", "nothing");
+    assert_rest(TAMIZ_COMPACTION_LEVELED, "0:3 a..z; 1:2 a..z*2; 2:1 a..z*4", "nothing");
+    assert_rest(TAMIZ_COMPACTION_TIERED, "1:4 a..z*3; 1:3 a..z*3; 2:2 a..z*6; 2:1 a..z*40",
+                "a..z a..z a..z -> 2:2");
+    assert_rest(TAMIZ_COMPACTION_TIERED, "1:4 a..z*4; 1:3 a..z*3; 2:2 a..z*7",
+                "a..z a..z a..z -> 3:0 bottom");
+    assert_rest(TAMIZ_COMPACTION_LAZY, "0:4 a..z; 0:3 a..z; 2:1 a..z*2",
+                "a..z a..z a..z -> 2:1 bottom");
+    assert_rest(TAMIZ_COMPACTION_OFF, "0:4 a..z; 0:3 a..z", "nothing");
+}
+
+static void at_rest_only_what_overlaps_is_merged_and_the_rest_moves(void **state)
+{
+    (void)state;
+    assert_rest(TAMIZ_COMPACTION_LEVELED, "0:3 a..b p..q; 0:2 m..n; 1:1 c..d",
+                "a..b -> 1:1 move bottom");
+    assert_rest(TAMIZ_COMPACTION_LEVELED, "0:3 a..c x..y; 2:1 a..b m..n x..z*9",
+                "a..c a..b -> 2:1 bottom");
+    assert_rest(TAMIZ_COMPACTION_LEVELED, "0:3 x..y; 2:1 a..b m..n x..z*9", "nothing");
+}
+
+static void at_rest_no_merge_takes_more_than_128_tables(void **state)
+{
+    (void)state;
+    assert_rest(TAMIZ_COMPACTION_TIERED, "0:3 a..z*60; 0:2 a..z*48; 3:1 a..z*20",
+                "a..z a..z a..z -> 4:0 bottom");
+    assert_rest(TAMIZ_COMPACTION_TIERED, "0:3 a..z*60; 0:2 a..z*50; 3:1 a..z*20",
+                "a..z a..z -> 0:2");
+}
+
+/* ---- a writer that comes and goes ---- */
+
+struct rested {
+    uint64_t bytes;
+    unsigned rewritten; /* how often what was rewritten most of it was */
+};
+
+/* How many of the newest runs are merged at rest; 1: none. */
+static size_t rest_takes(const struct rested *runs, size_t n)
+{
+    char words[1000];
+    struct tree tree;
+    size_t at = 0;
+    for (size_t r = 0; r < n; r++)
+        at += (size_t)snprintf(words + at, sizeof words - at, "0:%u a..z*%u; ", (unsigned)(99 - r),
+                               (unsigned)runs[r].bytes);
+    tree_begin(&tree, TAMIZ_COMPACTION_TIERED, words);
+    tree.options.idle = true;
+    tree.options.level0_runs = 1000; /* nothing is urgent, no level too small */
+    tree.options.memtable_bytes = tree.options.table_bytes = 1000000;
+    const size_t taken = strcmp(pick(&tree), "nothing") != 0 ? job_count(&tree.job) : 1;
+    tree_end(&tree);
+    return taken;
+}
+
+static struct rested merged_of(const struct rested *runs, size_t n)
+{
+    struct rested sum = {0};
+    for (size_t r = 0; r < n; r++) {
+        sum.bytes += runs[r].bytes;
+        if (runs[r].rewritten + 1 > sum.rewritten)
+            sum.rewritten = runs[r].rewritten + 1;
+    }
+    return sum;
+}
+
+/* One merge a rest at most, after which each run has more than all newer ones; and no byte is
+ * rewritten more often than its run can have doubled, and once more. */
+static void a_byte_is_rewritten_once_a_rest_and_whenever_its_run_doubles(void **state)
+{
+    (void)state;
+    struct rested runs[40] = {{0}}; /* newest first */
+    size_t n = 0;
+    unsigned most = 0;
+    struct test_random random = test_random_start(9);
+    for (int rest = 0; rest < 2000; rest++) {
+        memmove(runs + 1, runs, n++ * sizeof *runs);
+        runs[0] = (struct rested){.bytes = 1 + test_random_below(&random, 9)};
+        const size_t taken = rest_takes(runs, n);
+        if (taken > 1) {
+            runs[taken - 1] = merged_of(runs, taken);
+            n -= taken - 1;
+            memmove(runs, runs + taken - 1, n * sizeof *runs);
+            assert_int_equal(rest_takes(runs, n), 1);
+        }
+        uint64_t newer = 0;
+        for (size_t r = 0; r < n; newer += runs[r++].bytes) {
+            assert_true(runs[r].bytes > newer);
+            assert_true(UINT64_C(1) << runs[r].rewritten <= 2 * runs[r].bytes);
+            most = runs[r].rewritten > most ? runs[r].rewritten : most;
+        }
+    }
+    assert_true(most > 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -507,6 +624,10 @@ int main(void)
         cmocka_unit_test(a_range_becomes_one_run_at_its_deepest_level),
         cmocka_unit_test(scores_limits_and_debt_are_arithmetic),
         cmocka_unit_test(memory_that_runs_out_is_said_and_nothing_leaks),
+        cmocka_unit_test(at_rest_runs_are_merged_with_newer_ones_that_have_as_much),
+        cmocka_unit_test(at_rest_only_what_overlaps_is_merged_and_the_rest_moves),
+        cmocka_unit_test(at_rest_no_merge_takes_more_than_128_tables),
+        cmocka_unit_test(a_byte_is_rewritten_once_a_rest_and_whenever_its_run_doubles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -271,7 +271,7 @@ static void iterators_pass_a_deleted_range_without_walking_it(void **state)
 static void make_oldest_tombstone(tamiz *db, struct world *w, const char *key)
 {
     tamiz_write_options o = TAMIZ_WRITE_OPTIONS_INIT;
-    o.ttl = 1000000;
+    o.ttl = 1; /* a second */
     test_put(db, "x", "1");
     flush(db);
     for (unsigned level = 0; level < 3; level++)

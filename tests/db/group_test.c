@@ -5,7 +5,10 @@
  *
  * LABEL: threads
  */
+#define _GNU_SOURCE
+#include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "db/kit.h"
 
@@ -108,11 +111,68 @@ static void an_error_of_the_leader_reaches_every_follower(void **state)
     assert_int_equal(most, WRITERS - 1);
 }
 
+/* ---- threads, and a device that takes its time ---- */
+
+enum { TOGETHER = 4, EACH = 30, SYNC_US = 10000 };
+
+static int slow_sync(void *ctx, void *file)
+{
+    const tamiz_env *env = tamiz_env_posix();
+    const int error = env->ops->sync(ctx, file);
+    (void)usleep(SYNC_US);
+    return error;
+}
+
+static void *put_each(void *ctx)
+{
+    struct seat *seat = ctx;
+    for (int i = 0; i < EACH && seat->hall->told[seat->number] == TAMIZ_OK; i++)
+        put_synced(seat);
+    return NULL;
+}
+
+/* As many writers as there are; returns the writes of one sync. */
+static double writes_a_sync(tamiz *db, int writers)
+{
+    struct hall h = {.db = db};
+    struct seat seats[TOGETHER];
+    pthread_t threads[TOGETHER];
+    tamiz_stats before = TAMIZ_STATS_INIT, after = TAMIZ_STATS_INIT;
+    assert_public(tamiz_stats_get(db, &before), TAMIZ_OK);
+    for (int i = 0; i < writers; i++) {
+        seats[i] = (struct seat){&h, i};
+        assert_int_equal(pthread_create(&threads[i], NULL, put_each, &seats[i]), 0);
+    }
+    for (int i = 0; i < writers; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_int_equal(h.told[i], TAMIZ_OK);
+    }
+    assert_public(tamiz_stats_get(db, &after), TAMIZ_OK);
+    return writers * EACH / (double)(after.syncs - before.syncs);
+}
+
+/* Not half of them in turn with the other half. */
+static void who_was_let_go_together_is_waited_for(void **state)
+{
+    (void)state;
+    tamiz_env env = *tamiz_env_posix();
+    tamiz_env_ops ops = *env.ops;
+    ops.sync = slow_sync;
+    env.ops = &ops;
+    tamiz *db = test_open("group.store", "threads=1", &env);
+    const double together = writes_a_sync(db, TOGETHER);
+    if (together < 0.7 * TOGETHER)
+        fail_msg("%.2f writes a sync of %d writers", together, TOGETHER);
+    assert_true(writes_a_sync(db, 1) == 1);
+    test_close(db);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_sync_does_for_all_who_wait),
         cmocka_unit_test(an_error_of_the_leader_reaches_every_follower),
+        cmocka_unit_test(who_was_let_go_together_is_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
  */
 #include "cases/kit.h"
 
+#include "log/batch.h"
 #include "log/log.h"
 #include "table/format.h"
 
@@ -265,6 +266,98 @@ static void writes_that_are_missing_are_found_and_the_rest_opens(void **state)
     }
 }
 
+/* ---- crafted logs ---- */
+
+/* A record of one put of keyspace `id`. */
+static void append_put(struct test_op *t, struct log_writer *w, uint64_t first, uint64_t count,
+                       uint64_t id)
+{
+    struct buf body = buf_init(&alloc_libc);
+    batch_head(&body, first, count);
+    for (uint64_t i = 0; i < count; i++) {
+        buf_u8(&body, KIND_PUT);
+        buf_varint(&body, id);
+        buf_varint(&body, 1);
+        buf_u8(&body, 'x');
+        buf_varint(&body, 1);
+        buf_u8(&body, (uint8_t)('0' + i));
+    }
+    const struct slice piece = buf_slice(&body);
+    assert_status(&t->op, log_append(&t->op, w, &piece, 1), TAMIZ_OK);
+    buf_free(&body);
+}
+
+enum crafted { GOES_ON, OVERLAPS, UNKNOWN_KEYSPACE, NO_BATCH, GAP_SYNCED, GAP_UNSYNCED, CRAFTED };
+
+/* A store that ends at sequence 2, and one more log that says something of what comes then. */
+static void craft(enum crafted what)
+{
+    struct test_op t;
+    struct log_writer w;
+    const bool gap = what == GAP_SYNCED || what == GAP_UNSYNCED;
+    struct log_header header = {
+        .kind = LOG_WAL, .file_id = 4711, .number = 900, .first = gap ? 7 : 3};
+    start_over();
+    open_with("threads=0");
+    put_synced("a", "1");
+    put_synced("b", "1");
+    close_it();
+    test_op_init(&t);
+    assert_status(&t.op,
+                  log_create(&t.op, env, &alloc_libc, "store/000900.log", IO_LOG, &header, 0, &w),
+                  TAMIZ_OK);
+    append_put(&t, &w, gap ? 7 : 3, 1, 0);
+    if (what == NO_BATCH) {
+        const struct slice junk = slice_of_text("no batch at all");
+        assert_status(&t.op, log_append(&t.op, &w, &junk, 1), TAMIZ_OK);
+    }
+    if (what == GAP_SYNCED)
+        assert_status(&t.op, log_sync(&t.op, &w), TAMIZ_OK);
+    if (what != NO_BATCH)
+        append_put(&t, &w,
+                   gap                ? 8
+                   : what == OVERLAPS ? 3
+                                      : 4,
+                   2, what == UNKNOWN_KEYSPACE ? 77 : 0);
+    assert_status(&t.op, log_sync(&t.op, &w), TAMIZ_OK);
+    assert_status(&t.op, log_close(&t.op, &w), TAMIZ_OK);
+}
+
+/* What opening calls damage a repair finds, and what it takes as it is a repair leaves alone. */
+static void opening_and_repair_judge_a_log_alike(void **state)
+{
+    (void)state;
+    static const char *const words[CRAFTED] = {
+        [OVERLAPS] = "begins at sequence 3, expected 4",
+        [UNKNOWN_KEYSPACE] = "keyspace 77, which was never made",
+        [NO_BATCH] = "000900.log",
+        [GAP_SYNCED] = "begins at sequence 7",
+    };
+    for (enum crafted what = 0; what < CRAFTED; what++) {
+        tamiz_report report;
+        craft(what);
+        tamiz_env_sim *before = remember();
+        const tamiz_status opened = try_open("threads=0");
+        assert_int_equal(opened, words[what] ? TAMIZ_CORRUPTION : TAMIZ_OK);
+        if (words[what])
+            assert_non_null(strstr(tamiz_error_detail(), words[what]));
+        else
+            expect("x", what == GOES_ON ? "1" : NULL);
+        restore(before);
+        tamiz_env_sim_free(before);
+        OK(repair(&report));
+        assert_int_equal(report.damaged, words[what] != NULL);
+        if (words[what])
+            assert_non_null(strstr(last_find, words[what]));
+        open_with("threads=0");
+        expect("a", "1");
+        expect("b", "1");
+        close_it();
+        OK(repair(&report));
+        assert_int_equal(report.damaged, 0);
+    }
+}
+
 static void stop_here(void *ctx, uint64_t number, tamiz_sim_call kind, const char *name)
 {
     (void)ctx, (void)kind, (void)name;
@@ -345,6 +438,7 @@ int main(void)
         CASE(damage_of_one_table_takes_no_other_with_it),
         CASE(a_log_is_read_up_to_its_damage),
         CASE(writes_that_are_missing_are_found_and_the_rest_opens),
+        CASE(opening_and_repair_judge_a_log_alike),
         CASE(a_crash_at_any_call_of_a_repair_loses_nothing),
         CASE(a_repair_that_fails_leaves_the_store_as_it_was),
         CASE(wrong_calls_are_refused),

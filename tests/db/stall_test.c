@@ -3,8 +3,10 @@
  * Writers and a background that does not get on: its one thread is held in the event of its first
  * flush. LABEL: threads
  */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <string.h>
+#include <time.h>
 
 #include "support/store.h"
 
@@ -64,18 +66,24 @@ static tamiz_status put_next(struct stalled *s, bool no_wait)
     return st;
 }
 
-/* The thread is held, and memtables are filled until a writer would wait. */
-static void stall(struct stalled *s)
+/* One thread, and a gate that holds it in its first flush. */
+static void stall_begin(struct stalled *s, const char *text)
 {
     tamiz_options options = TAMIZ_OPTIONS_INIT;
     *s = (struct stalled){.env = tamiz_env_memory_new(), .gate = {.closed = true}};
     assert_non_null(s->env);
     pthread_mutex_init(&s->gate.mutex, NULL);
     pthread_cond_init(&s->gate.moved, NULL);
-    assert_public(tamiz_options_set(&options, "threads=1 memtable=64KiB"), TAMIZ_OK);
+    assert_public(tamiz_options_set(&options, text), TAMIZ_OK);
     options.env = s->env;
     options.log = (tamiz_event_log){hold, &s->gate};
     assert_public(tamiz_open("s", &options, &s->db), TAMIZ_OK);
+}
+
+/* The thread is held, and memtables are filled until a writer would wait. */
+static void stall(struct stalled *s)
+{
+    stall_begin(s, "threads=1 memtable=64KiB");
     tamiz_status st = TAMIZ_OK;
     for (int i = 0; i < 70 && st == TAMIZ_OK; i++) /* the first memtable, and some */
         st = put_next(s, false);
@@ -141,11 +149,148 @@ static void a_write_that_waits_goes_on_and_its_wait_is_counted_by_reason(void **
     unstall(&s);
 }
 
+static tamiz_status put_sized(struct stalled *s, size_t size, bool no_wait)
+{
+    static char value[1 << 20];
+    tamiz_write_options options = TAMIZ_WRITE_OPTIONS_INIT;
+    options.no_wait = no_wait;
+    return tamiz_put(s->db, "large", 5, value, size, &options);
+}
+
+/* The env's clock moves by a microsecond with each look. */
+static void a_pause_ends_though_the_clock_stands(void **state)
+{
+    struct stalled s;
+    struct timespec from, to;
+    tamiz_stats stats = TAMIZ_STATS_INIT;
+    (void)state;
+    stall_begin(&s, "threads=1 memtable=256KiB");
+    for (int i = 0; i < 2; i++) {
+        assert_public(put_sized(&s, 900 << 10, false), TAMIZ_OK);
+        assert_public(put_sized(&s, 1, false), TAMIZ_OK); /* seals it */
+    }
+    gate_wait_held(&s.gate);
+    assert_public(put_sized(&s, 70 << 10, false), TAMIZ_OK);
+    (void)clock_gettime(CLOCK_MONOTONIC, &from);
+    for (int i = 0; i < 3; i++) /* 8 ms each at the slowest pace */
+        assert_public(put_sized(&s, 2 << 10, false), TAMIZ_OK);
+    (void)clock_gettime(CLOCK_MONOTONIC, &to);
+    assert_true(to.tv_sec - from.tv_sec < 5);
+    assert_public(tamiz_stats_get(s.db, &stats), TAMIZ_OK);
+    assert_true(stats.stalls > 0);
+    unstall(&s);
+}
+
+static void nobody_waits_for_a_memtable_that_is_large_but_not_sealed(void **state)
+{
+    struct stalled s;
+    tamiz_stats stats = TAMIZ_STATS_INIT;
+    (void)state;
+    stall_begin(&s, "threads=1 memtable=64KiB compaction=off");
+    gate_open(&s.gate);
+    for (int i = 0; i < 5; i++) {
+        assert_public(put_sized(&s, 1 << 20, false), TAMIZ_OK);
+        assert_public(tamiz_flush(s.db), TAMIZ_OK);
+        assert_public(put_sized(&s, 1 << 20, false), TAMIZ_OK);
+        assert_public(put_sized(&s, 60 << 10, true), TAMIZ_OK); /* the pace is worked out by now */
+        assert_public(tamiz_flush(s.db), TAMIZ_OK);
+    }
+    assert_public(tamiz_stats_get(s.db, &stats), TAMIZ_OK);
+    assert_int_equal(stats.stalls, 0);
+    unstall(&s);
+}
+
+/* ---- many writers, little room ---- */
+
+enum { CROWD = 4, CROWD_WRITES = 1500 };
+
+struct crowd_writer {
+    pthread_t thread;
+    tamiz *spaces[2];
+    unsigned number;
+    tamiz_status st;
+};
+
+/* Puts of all sizes, some for a time, deletes, dead ranges, in one keyspace or both. */
+static tamiz_status crowd_write(const struct crowd_writer *w, struct test_random *random)
+{
+    static const char value[24 << 10] = "value";
+    char key[16], end[16];
+    tamiz *db = w->spaces[test_random_below(random, 2)];
+    tamiz_write_options options = TAMIZ_WRITE_OPTIONS_INIT;
+    const uint64_t kind = test_random_below(random, 40);
+    const unsigned at = (unsigned)test_random_below(random, 3000);
+    const size_t n = (size_t)snprintf(key, sizeof key, "%06u", at);
+    if (kind == 0) {
+        (void)snprintf(end, sizeof end, "%06u", at + 50);
+        return tamiz_delete_range(db, key, n, end, n, NULL);
+    }
+    if (kind < 4)
+        return tamiz_delete(db, key, n, NULL);
+    options.ttl = kind < 8 ? 1 : 0;
+    const size_t size = kind == 8 ? sizeof value : (size_t)test_random_below(random, 600);
+    return tamiz_put(db, key, n, value, size, &options);
+}
+
+static void *crowd_run(void *ctx)
+{
+    struct crowd_writer *w = ctx;
+    struct test_random random = {w->number};
+    tamiz_snapshot *snapshot = NULL;
+    for (int i = 0; i < CROWD_WRITES && w->st == TAMIZ_OK; i++) {
+        w->st = crowd_write(w, &random);
+        if (i % 200 == 0) {
+            tamiz_snapshot_release(snapshot);
+            snapshot = NULL;
+            if (w->st == TAMIZ_OK)
+                w->st = tamiz_snapshot_take(w->spaces[0], &snapshot);
+        }
+    }
+    tamiz_snapshot_release(snapshot);
+    return NULL;
+}
+
+/* Each wait asserts that a job for it runs or is next (room.c). */
+static void whoever_waits_has_a_job_that_frees_him(void **state)
+{
+    static const char *const shapes[] = {
+        "compaction=leveled level0_runs=1 level0_stop=2",
+        "compaction=tiered level0_runs=2 level0_stop=3 size_ratio=2",
+        "compaction=lazy level0_runs=1 level0_stop=2 size_ratio=2",
+    };
+    (void)state;
+    for (size_t shape = 0; shape < 3; shape++) {
+        char text[200];
+        struct crowd_writer crowd[CROWD];
+        tamiz *db = NULL, *side = NULL;
+        tamiz_env *env = tamiz_env_memory_new();
+        tamiz_stats stats = TAMIZ_STATS_INIT;
+        (void)snprintf(text, sizeof text, "threads=2 memtable=16KiB table=8KiB %s", shapes[shape]);
+        db = test_open("s", text, env);
+        assert_public(tamiz_keyspace_open(db, "side", NULL, &side), TAMIZ_OK);
+        for (unsigned i = 0; i < CROWD; i++) {
+            crowd[i] = (struct crowd_writer){.spaces = {db, side}, .number = i + 1};
+            assert_int_equal(pthread_create(&crowd[i].thread, NULL, crowd_run, &crowd[i]), 0);
+        }
+        for (unsigned i = 0; i < CROWD; i++) {
+            assert_int_equal(pthread_join(crowd[i].thread, NULL), 0);
+            assert_int_equal(crowd[i].st, TAMIZ_OK);
+        }
+        assert_public(tamiz_stats_get(db, &stats), TAMIZ_OK);
+        assert_true(stats.stalls > 0);
+        test_close(db);
+        tamiz_env_memory_free(env);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_write_that_may_not_wait_is_told_why_and_changes_nothing),
         cmocka_unit_test(a_write_that_waits_goes_on_and_its_wait_is_counted_by_reason),
+        cmocka_unit_test(a_pause_ends_though_the_clock_stands),
+        cmocka_unit_test(nobody_waits_for_a_memtable_that_is_large_but_not_sealed),
+        cmocka_unit_test(whoever_waits_has_a_job_that_frees_him),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -745,6 +745,16 @@ static inline tamiz_status run_compact(struct run *r)
 }
 
 /* One step of the workload. The random numbers used do not depend on what succeeds. */
+/* Nobody writes for a while. What fails in the background is the background's. */
+static inline void run_rest(const struct run *r)
+{
+    bool more;
+    for (int look = 0; look < 4; look++) {
+        tamiz_env_sim_clock_advance(r->sim, 2000);
+        (void)tamiz_step(r->db, 0, &more);
+    }
+}
+
 static inline tamiz_status run_step(struct run *r)
 {
     const uint64_t what = below(r, 100), small = below(r, 6);
@@ -771,12 +781,13 @@ static inline tamiz_status run_step(struct run *r)
         return run_ingest(r);
     if (what < 99)
         return run_checkpoint(r);
+    run_rest(r);
     return run_check_live(r);
 }
 
 #define RUN_OPTIONS                                                                                \
     "threads=0 memtable=16KiB block=256 table=4KiB cache=64KiB level0_runs=2 level0_stop=4 "       \
-    "size_ratio=2"
+    "size_ratio=2 idle_merge=1"
 
 static inline struct run *run_new(uint64_t seed, const char *options, int steps)
 {

@@ -27,10 +27,12 @@ static const char *options_of(int set)
         "blocked:fpr=0.05", "xor16", "bumped",  "cuckoo",   "bloom:14", "fuse4"};
     static const char *const codecs[] = {"none", "zstd:1", "none,none,zstd:3"};
     static const char *const rests[] = {
-        "block=256 table=4KiB cache=0 size_ratio=2 level0_runs=1 level0_stop=2",
+        "block=256 table=4KiB cache=0 size_ratio=2 level0_runs=1 level0_stop=2 "
+        "idle_merge=1",
         "block=1KiB table=16KiB cache=64KiB size_ratio=2 level0_runs=2 level0_stop=4 verify=false",
         "block=4KiB table=64KiB cache=1MiB size_ratio=4 level0_runs=4 level0_stop=5 sync=always",
-        "block=512 table=4KiB cache=16KiB size_ratio=10 filter_memory=monkey direct_io=true",
+        "block=512 table=4KiB cache=16KiB size_ratio=10 filter_memory=monkey direct_io=true "
+        "idle_merge=1",
         "block=16KiB table=1MiB max_open_files=16 sync=interval:1"};
     static char text[400];
     (void)snprintf(text, sizeof text,

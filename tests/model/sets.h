@@ -26,7 +26,7 @@ struct option_set {
 static const struct option_set option_sets[] = {
     {"deep",
      "filter=blocked:10 memtable=64KiB block=512 table=16KiB cache=64KiB size_ratio=2 "
-     "level0_runs=2 threads=0 compaction=leveled prefix_filter=3",
+     "level0_runs=2 threads=0 compaction=leveled prefix_filter=3 idle_merge=1",
      true, 900, 1, true},
     {"tiered",
      "filter=none memtable=64KiB block=1KiB table=32KiB cache=0 size_ratio=3 level0_runs=2 "
@@ -34,7 +34,7 @@ static const struct option_set option_sets[] = {
      true, 900, 1, false},
     {"lazy",
      "filter=bloom:5 memtable=64KiB block=1KiB table=16KiB cache=1MiB size_ratio=3 level0_runs=3 "
-     "threads=0 compaction=lazy prefix_filter=sep:0x2f",
+     "threads=0 compaction=lazy prefix_filter=sep:0x2f idle_merge=1",
      true, 900, 1, true},
     {"off",
      "filter=bloom:16 memtable=128KiB block=4KiB table=64KiB cache=256MiB threads=0 compaction=off "
@@ -56,15 +56,15 @@ static const struct option_set option_sets[] = {
      true, 900, 1, false},
     {"threads-leveled",
      "filter=blocked:10 memtable=64KiB block=1KiB table=16KiB cache=64KiB size_ratio=2 "
-     "level0_runs=2 threads=2 compaction=leveled prefix_filter=sep:0x00",
+     "level0_runs=2 threads=2 compaction=leveled prefix_filter=sep:0x00 idle_merge=1",
      false, 900, 2, true},
     {"threads-lazy",
      "filter=blocked:fpr=0.02 direct_io=true compression=zstd-dict:1 memtable=64KiB block=1KiB "
-     "table=32KiB cache=0 size_ratio=3 level0_runs=2 threads=2 compaction=lazy",
+     "table=32KiB cache=0 size_ratio=3 level0_runs=2 threads=2 compaction=lazy idle_merge=1",
      false, 600, 3, false},
     {"sync",
      "filter=blocked:10 sync=always memtable=64KiB block=1KiB table=16KiB cache=1MiB "
-     "level0_runs=2 threads=0 compaction=tiered",
+     "level0_runs=2 threads=0 compaction=tiered idle_merge=1",
      true, 600, 2, true},
     {"more-1", SMALL "filter=ribbon:9 compaction=leveled size_ratio=2 level0_runs=1 level0_stop=2",
      true, 300, 12, false},

@@ -20,7 +20,7 @@ const DISKS = { nvme: 0.1, ssd: 0.5, hdd: 8 }; // milliseconds a read
 
 export const policyOf = ({ kind, bits }) => (FIXED[kind] ? kind : kind === "counting" ? `${kind}:${bits * 4}` : `${kind}:${bits}`);
 export const optionsOf = (state) =>
-    `filter=${policyOf(state)} memtable=${state.memtable ?? "32KiB"} table=32KiB block=1KiB cache=0 level0_runs=${state.runs ?? 4} size_ratio=4 compaction=${state.shape} filter_memory=${state.memory ?? "uniform"}`;
+    `filter=${policyOf(state)} memtable=${state.memtable ?? "32KiB"} table=32KiB block=1KiB cache=0 level0_runs=${state.runs ?? 4} size_ratio=4 compaction=${state.shape} idle_merge=0 filter_memory=${state.memory ?? "uniform"}`;
 
 // A store of the engine with its journal and its twin.
 export class LabStore {
