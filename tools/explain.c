@@ -3,6 +3,7 @@
  * `explain`: one read told as a story; of several keys, as one batch; with --seek or --prefix, an
  * ordered read.
  */
+#include "grid.h"
 #include "tool.h"
 
 #include <stdlib.h>
@@ -24,6 +25,8 @@ int library_text_deliver(const struct call *call, tamiz_status st, char *text)
     if (out.size && out.data[out.size - 1] != '\n')
         text_word(&out, "\n");
     tamiz_free(text);
+    if (!call->json)
+        text_fold(&out, terminal_width());
     return deliver(call, &out);
 }
 

@@ -35,8 +35,9 @@ static void charts_make(struct sheet *s)
 {
     sheet_chart(s, &(struct sheet_chart){
                        .title = "Device reads for absent keys",
-                       .caption = "Each point is a filter; the other points, much higher, are its "
-                                  "twin: the same reads on the same files, the filter not asked.",
+                       .caption =
+                           "Each point is a filter; the ring of its colour, much higher, is its "
+                           "twin: the same reads on the same files, the filter not asked.",
                        .x = "bits_per_key",
                        .y = {"absent_reads_with", "absent_reads_without"},
                        .by = "filter",
@@ -45,16 +46,16 @@ static void charts_make(struct sheet *s)
     sheet_chart(s, &(struct sheet_chart){
                        .title = "Two numbers",
                        .caption = "Probes that a filter made needless, and device reads that it "
-                                  "really avoided: the estimate of the running store beside the "
-                                  "fact.",
+                                  "really avoided. Points: the fact; rings: the estimate of the "
+                                  "running store.",
                        .x = "filter_negatives",
                        .y = {"device_reads_avoided", "estimated_reads_avoided"},
                        .by = "filter",
                        .y_label = "device reads"});
     sheet_chart(s, &(struct sheet_chart){
                        .title = "False-positive rate, theory beside practice",
-                       .caption = "FP / (FP + TN), against what the filter's own parameters "
-                                  "promise.",
+                       .caption = "Points: measured, FP / (FP + TN); rings: what the filter's own "
+                                  "parameters promise.",
                        .x = "bits_per_key",
                        .y = {"measured_fpr", "expected_fpr"},
                        .by = "filter",

@@ -70,6 +70,59 @@ void text_free(struct text *t)
     *t = (struct text){0};
 }
 
+/* How many bytes of the line fit into `width` columns, ended by a blank where there is one behind
+ * its indent; all of it where it fits. */
+static size_t fold_at(const char *line, size_t size, size_t indent, size_t width)
+{
+    size_t columns = 0, blank = 0;
+    for (size_t i = 0; i < size; i++) {
+        if (((unsigned char)line[i] & 0xc0) != 0x80 && ++columns > width)
+            return blank ? blank : size;
+        if (line[i] == ' ' && i > indent && columns <= width)
+            blank = i;
+    }
+    return size;
+}
+
+static void fold_line(struct text *out, const char *line, size_t size, size_t width)
+{
+    size_t indent = 0;
+    while (indent < size && indent < width / 4 && line[indent] == ' ')
+        indent++;
+    size_t part = fold_at(line, size, indent, width);
+    text_add(out, line, part);
+    while (part < size) {
+        line += part;
+        size -= part;
+        while (size && *line == ' ') {
+            line++;
+            size--;
+        }
+        if (size)
+            text_printf(out, "\n%*s", (int)indent + 2, "");
+        part = fold_at(line, size, 0, width - indent - 2);
+        text_add(out, line, part);
+    }
+}
+
+void text_fold(struct text *t, size_t width)
+{
+    struct text folded = {0};
+    if (!t->data || width < 40)
+        return;
+    for (const char *at = t->data; *at;) {
+        const size_t size = strcspn(at, "\n");
+        fold_line(&folded, at, size, width);
+        at += size;
+        if (*at) {
+            text_word(&folded, "\n");
+            at++;
+        }
+    }
+    text_free(t);
+    *t = folded;
+}
+
 bool text_flush(struct text *t, FILE *to)
 {
     const bool fine = t->size == 0 || fwrite(t->data, 1, t->size, to) == t->size;

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "grid.h"
 #include "progress.h"
 
 struct look {
@@ -64,6 +65,7 @@ static int look_show(const struct call *call, tamiz *db, struct look *before, bo
             moved_show(&out, &now, before);
         text_word(&out, levels);
         text_word(&out, matrix ? matrix : "");
+        text_fold(&out, terminal_width());
         *before = now;
     }
     tamiz_free(levels);

@@ -4,11 +4,12 @@
  * as text.
  */
 #include <math.h>
-#include <stddef.h>
 
 #include "db/background.h"
+#include "db/figures.h"
 #include "db/ledger.h"
 #include "db/options.h"
+#include "db/prometheus.h"
 #include "db/scan.h"
 #include "db/trust.h"
 #include "db/view.h"
@@ -207,103 +208,6 @@ tamiz_status tamiz_stats_get(tamiz *db, tamiz_stats *stats)
 
 /* ---- text ---- */
 
-/* One field of a struct that is printed: its name there is its name in JSON and Prometheus. */
-struct field {
-    const char *name;
-    size_t offset;
-    bool real;
-};
-#define LEVEL(f)                                                                                   \
-    {                                                                                              \
-#f, offsetof(tamiz_level_stats, f), false                                                  \
-    }
-static const struct field level_fields[] = {
-    LEVEL(tables),
-    LEVEL(bytes),
-    LEVEL(keys),
-    LEVEL(filter_bytes),
-    LEVEL(tables_considered),
-    LEVEL(filter_probes),
-    LEVEL(filter_negatives),
-    LEVEL(filter_true_positives),
-    LEVEL(filter_false_positives),
-    {"filter_expected_false_positives",
-     offsetof(tamiz_level_stats, filter_expected_false_positives), true},
-    LEVEL(filter_unavailable),
-    LEVEL(block_cache_hits),
-    LEVEL(block_cache_misses),
-    LEVEL(device_reads),
-    LEVEL(device_read_bytes),
-    LEVEL(device_reads_avoided),
-    LEVEL(device_reads_avoided_error),
-    LEVEL(not_asked_outside_range),
-    LEVEL(not_asked_answered_above),
-};
-#define WHOLE(f)                                                                                   \
-    {                                                                                              \
-#f, offsetof(tamiz_stats, f), false                                                        \
-    }
-static const struct field store_fields[] = {
-    WHOLE(gets),
-    WHOLE(gets_found),
-    WHOLE(memtable_hits),
-    WHOLE(syncs),
-    WHOLE(flushes),
-    WHOLE(flush_bytes_in),
-    WHOLE(flush_bytes_out),
-    WHOLE(compactions),
-    WHOLE(compaction_bytes_in),
-    WHOLE(compaction_bytes_out),
-    WHOLE(stalls),
-    WHOLE(stall_us),
-    WHOLE(stall_flush_us),
-    WHOLE(stall_level0_us),
-    WHOLE(stall_debt_us),
-    WHOLE(cache_bytes),
-    WHOLE(memtable_bytes),
-    WHOLE(table_memory_bytes),
-    WHOLE(filter_audits),
-    WHOLE(filter_denials),
-    WHOLE(range_deletes),
-    WHOLE(range_deleted),
-    WHOLE(tables_dropped),
-    WHOLE(compaction_filter_dropped),
-    WHOLE(compaction_filter_changed),
-    WHOLE(compaction_filter_again),
-    WHOLE(prefix_probes),
-    WHOLE(prefix_negatives),
-    WHOLE(prefix_false_positives),
-    WHOLE(prefix_unavailable),
-    WHOLE(checkpoints),
-    WHOLE(backups),
-    WHOLE(copied_bytes_linked),
-    WHOLE(copied_bytes),
-    WHOLE(ingests),
-    WHOLE(ingested_tables),
-    WHOLE(ingested_bytes_linked),
-    WHOLE(ingested_bytes_copied),
-    WHOLE(background_us),
-    WHOLE(filter_build_us),
-    WHOLE(memory_bytes),
-};
-static const struct field io_fields[] = {
-    WHOLE(data), WHOLE(index), WHOLE(filter), WHOLE(meta), WHOLE(log), WHOLE(compaction),
-};
-enum {
-    LEVEL_FIELDS = sizeof level_fields / sizeof *level_fields,
-    STORE_FIELDS = sizeof store_fields / sizeof *store_fields,
-    IO_FIELDS = sizeof io_fields / sizeof *io_fields,
-};
-
-static void print_field(struct buf *out, const void *from, const struct field *f)
-{
-    const char *at = (const char *)from + f->offset;
-    if (f->real)
-        buf_printf(out, "%.6g", *(const double *)(const void *)at);
-    else
-        buf_printf(out, "%llu", (unsigned long long)*(const uint64_t *)(const void *)at);
-}
-
 /* FP / (FP + TN), or -1 with no absent key probed. */
 static double measured_rate(const tamiz_level_stats *l)
 {
@@ -314,9 +218,9 @@ static double measured_rate(const tamiz_level_stats *l)
 static void json_level(struct buf *out, const tamiz_level_stats *l)
 {
     buf_text(out, "{");
-    for (int i = 0; i < LEVEL_FIELDS; i++) {
-        buf_printf(out, "%s\"%s\":", i ? "," : "", level_fields[i].name);
-        print_field(out, l, &level_fields[i]);
+    for (int i = 0; i < FIGURES_OF_LEVEL; i++) {
+        buf_printf(out, "%s\"%s\":", i ? "," : "", figures_of_level[i].name);
+        figure_print(out, l, &figures_of_level[i]);
     }
     trust_rate_json(out, l->filter_false_positives, l->filter_negatives,
                     l->filter_expected_false_positives);
@@ -330,25 +234,25 @@ static void stats_json(struct buf *out, const tamiz *db, const tamiz_stats *s,
                        const struct version *v)
 {
     buf_printf(out, "{\"keyspace\":\"%s\",", db->name);
-    for (int i = 0; i < STORE_FIELDS; i++) {
-        buf_printf(out, "\"%s\":", store_fields[i].name);
-        print_field(out, s, &store_fields[i]);
+    for (int i = 0; i < FIGURES_OF_STORE; i++) {
+        buf_printf(out, "\"%s\":", figures_of_store[i].name);
+        figure_print(out, s, &figures_of_store[i]);
         buf_text(out, ",");
     }
     /* The sum's fields stand at the top as well, by their own names. */
-    for (int i = 0; i < LEVEL_FIELDS; i++) {
-        buf_printf(out, "\"%s\":", level_fields[i].name);
-        print_field(out, &s->total, &level_fields[i]);
+    for (int i = 0; i < FIGURES_OF_LEVEL; i++) {
+        buf_printf(out, "\"%s\":", figures_of_level[i].name);
+        figure_print(out, &s->total, &figures_of_level[i]);
         buf_text(out, ",");
     }
     buf_text(out, "\"io\":{");
-    for (int i = 0; i < IO_FIELDS; i++) {
+    for (int i = 0; i < FIGURES_OF_IO; i++) {
         const tamiz_io_stats *io =
-            (const tamiz_io_stats *)(const void *)((const char *)s + io_fields[i].offset);
+            (const tamiz_io_stats *)(const void *)((const char *)s + figures_of_io[i].offset);
         buf_printf(
             out,
             "%s\"%s\":{\"reads\":%llu,\"read_bytes\":%llu,\"writes\":%llu,\"write_bytes\":%llu}",
-            i ? "," : "", io_fields[i].name, (unsigned long long)io->reads,
+            i ? "," : "", figures_of_io[i].name, (unsigned long long)io->reads,
             (unsigned long long)io->read_bytes, (unsigned long long)io->writes,
             (unsigned long long)io->write_bytes);
     }
@@ -364,39 +268,6 @@ static void stats_json(struct buf *out, const tamiz *db, const tamiz_stats *s,
     buf_text(out, "}\n");
 }
 
-static void stats_prometheus(struct buf *out, const tamiz *db, const tamiz_stats *s,
-                             const struct version *v)
-{
-    trust_tables_prometheus(out, db->name, v);
-    for (int i = 0; i < STORE_FIELDS; i++) {
-        buf_printf(out, "tamiz_%s{keyspace=\"%s\"} ", store_fields[i].name, db->name);
-        print_field(out, s, &store_fields[i]);
-        buf_text(out, "\n");
-    }
-    for (int i = 0; i < LEVEL_FIELDS; i++)
-        for (int level = 0; level < TAMIZ_LEVELS; level++) {
-            buf_printf(out, "tamiz_%s{keyspace=\"%s\",level=\"%d\"} ", level_fields[i].name,
-                       db->name, level);
-            print_field(out, &s->level[level], &level_fields[i]);
-            buf_text(out, "\n");
-        }
-    for (int i = 0; i < IO_FIELDS; i++) {
-        const tamiz_io_stats *io =
-            (const tamiz_io_stats *)(const void *)((const char *)s + io_fields[i].offset);
-        const struct {
-            const char *name;
-            uint64_t value;
-        } lines[] = {{"reads", io->reads},
-                     {"read_bytes", io->read_bytes},
-                     {"writes", io->writes},
-                     {"write_bytes", io->write_bytes}};
-        for (size_t k = 0; k < sizeof lines / sizeof *lines; k++)
-            buf_printf(out, "tamiz_device_%s_total{keyspace=\"%s\",purpose=\"%s\"} %llu\n",
-                       lines[k].name, db->name, io_fields[i].name,
-                       (unsigned long long)lines[k].value);
-    }
-}
-
 static double seconds_open(const struct store *s)
 {
     return (double)(env_monotonic_ns(s->env) - s->opened_ns) / 1e9;
@@ -405,24 +276,24 @@ static double seconds_open(const struct store *s)
 static void stats_text(struct buf *out, const tamiz_stats *s, const struct version *v,
                        double seconds)
 {
-    for (int i = 0; i < STORE_FIELDS; i++) {
-        buf_printf(out, "%-34s ", store_fields[i].name);
-        print_field(out, s, &store_fields[i]);
+    for (int i = 0; i < FIGURES_OF_STORE; i++) {
+        buf_printf(out, "%-34s ", figures_of_store[i].name);
+        figure_print(out, s, &figures_of_store[i]);
         buf_text(out, "\n");
     }
-    for (int i = 0; i < LEVEL_FIELDS; i++) {
-        buf_printf(out, "%-34s ", level_fields[i].name);
-        print_field(out, &s->total, &level_fields[i]);
+    for (int i = 0; i < FIGURES_OF_LEVEL; i++) {
+        buf_printf(out, "%-34s ", figures_of_level[i].name);
+        figure_print(out, &s->total, &figures_of_level[i]);
         buf_text(out, "\n");
     }
     const double rate = measured_rate(&s->total);
     if (rate >= 0)
         buf_printf(out, "%-34s %.6g\n", "measured_fpr", rate);
-    for (int i = 0; i < IO_FIELDS; i++) {
+    for (int i = 0; i < FIGURES_OF_IO; i++) {
         const tamiz_io_stats *io =
-            (const tamiz_io_stats *)(const void *)((const char *)s + io_fields[i].offset);
+            (const tamiz_io_stats *)(const void *)((const char *)s + figures_of_io[i].offset);
         buf_printf(out, "%-12s reads %llu (%llu bytes), writes %llu (%llu bytes)\n",
-                   io_fields[i].name, (unsigned long long)io->reads,
+                   figures_of_io[i].name, (unsigned long long)io->reads,
                    (unsigned long long)io->read_bytes, (unsigned long long)io->writes,
                    (unsigned long long)io->write_bytes);
     }
@@ -431,36 +302,29 @@ static void stats_text(struct buf *out, const tamiz_stats *s, const struct versi
 
 static void levels_text(struct buf *out, const tamiz_stats *s, const struct version *v)
 {
-    buf_text(out, "level   runs  tables         bytes          keys  filter bytes    probes   "
-                  "negatives  false pos.  measured  device reads\n");
+    buf_text(out, "level  runs  tables       size         keys     filter      probes "
+                  "device reads\n");
     for (int i = 0; i < TAMIZ_LEVELS; i++) {
         const tamiz_level_stats *l = &s->level[i];
+        char size[TRUST_SIZE_TEXT], filter[TRUST_SIZE_TEXT];
         if (!l->tables && !l->filter_probes)
             continue;
-        const double rate = measured_rate(l);
-        buf_printf(out, "%5d %6u %7llu %13llu %13llu %13llu %9llu %11llu %11llu ", i,
-                   v->level_runs[i], (unsigned long long)l->tables, (unsigned long long)l->bytes,
-                   (unsigned long long)l->keys, (unsigned long long)l->filter_bytes,
-                   (unsigned long long)l->filter_probes, (unsigned long long)l->filter_negatives,
-                   (unsigned long long)l->filter_false_positives);
-        if (rate < 0)
-            buf_text(out, "        -");
-        else
-            buf_printf(out, "%8.4f%%", rate * 100);
-        buf_printf(out, " %13llu\n", (unsigned long long)l->device_reads);
+        buf_printf(out, "%5d %5u %7llu %10s %12llu %10s %11llu %12llu\n", i, v->level_runs[i],
+                   (unsigned long long)l->tables, trust_size(size, l->bytes),
+                   (unsigned long long)l->keys, trust_size(filter, l->filter_bytes),
+                   (unsigned long long)l->filter_probes, (unsigned long long)l->device_reads);
     }
 }
 
 static void tables_text(struct buf *out, const struct version *v)
 {
-    buf_text(
-        out,
-        "level  run     table         bytes       keys  tombstones  ranges  smallest .. largest\n");
+    buf_text(out,
+             "level  run   table       bytes      keys  tombst. ranges  smallest .. largest\n");
     for (uint32_t r = 0; r < v->run_count; r++)
         for (uint32_t i = 0; i < v->runs[r].count; i++) {
             const struct table_meta *m = v->runs[r].tables[i];
             char smallest[64], largest[64];
-            buf_printf(out, "%5u %4llu  %06llu %13llu %10llu %11llu %7llu  %s .. %s\n",
+            buf_printf(out, "%5u %4llu  %06llu %11llu %9llu %8llu %6llu  %s .. %s\n",
                        v->runs[r].level, (unsigned long long)v->runs[r].id,
                        (unsigned long long)m->number, (unsigned long long)m->file_size,
                        (unsigned long long)m->keys, (unsigned long long)m->tombstones,
@@ -488,7 +352,7 @@ static bool property_print(struct buf *out, tamiz *db, const char *name, const t
     else if (strcmp(name, "stats.json") == 0)
         stats_json(out, db, stats, view->version);
     else if (strcmp(name, "stats.prometheus") == 0)
-        stats_prometheus(out, db, stats, view->version);
+        prometheus_print(out, db->name, stats, view->version);
     else if (strcmp(name, "levels") == 0)
         levels_text(out, stats, view->version);
     else if (strcmp(name, "keyspaces") == 0)

@@ -171,36 +171,46 @@ void trust_tables_json(struct buf *out, const struct version *v)
     buf_text(out, "]");
 }
 
+/* What is said of one table, by metric: all lines of a metric stand together. */
+static const struct {
+    const char *name;
+    bool counts;
+} table_metrics[] = {{"measured_fpr", false},      {"measured_fpr_low", false},
+                     {"measured_fpr_high", false}, {"expected_fpr", false},
+                     {"sampled_absent", true},     {"drifted", false},
+                     {"quarantined", false}};
+
+struct table_metric {
+    const char *keyspace;
+    size_t which;
+};
+
 static void table_prometheus(struct buf *out, const struct view_of_table *t, void *ctx)
 {
-    const char *keyspace = ctx;
+    const struct table_metric *m = ctx;
     const struct rate r = rate_of(t->false_positives, t->negatives);
     if (!t->loaded || !r.absent)
         return;
-    const struct {
-        const char *name;
-        double value;
-    } lines[] = {{"measured_fpr", r.measured},         {"measured_fpr_low", r.low},
-                 {"measured_fpr_high", r.high},        {"expected_fpr", t->expected},
-                 {"sampled_absent", (double)r.absent}, {"drifted", t->drifted},
-                 {"quarantined", t->quarantined}};
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
-        buf_printf(
-            out, "tamiz_table_%s{keyspace=\"%s\",level=\"%u\",table=\"%06llu\",kind=\"%s\"} %.9g\n",
-            lines[i].name, keyspace, t->level, (ull)t->meta->number, t->filter.kind,
-            lines[i].value);
+    const double values[] = {r.measured,       r.low,      r.high,        t->expected,
+                             (double)r.absent, t->drifted, t->quarantined};
+    buf_printf(out,
+               "tamiz_table_%s{keyspace=\"%s\",level=\"%u\",table=\"%06llu\",kind=\"%s\"} %.9g\n",
+               table_metrics[m->which].name, m->keyspace, t->level, (ull)t->meta->number,
+               t->filter.kind, values[m->which]);
 }
 
 void trust_tables_prometheus(struct buf *out, const char *keyspace, const struct version *v)
 {
-    char name[256];
-    (void)snprintf(name, sizeof name, "%s", keyspace);
-    tables_each(v, table_prometheus, out, name);
+    for (size_t i = 0; i < sizeof table_metrics / sizeof *table_metrics; i++) {
+        buf_printf(out, "# TYPE tamiz_table_%s %s\n", table_metrics[i].name,
+                   table_metrics[i].counts ? "counter" : "gauge");
+        tables_each(v, table_prometheus, out, &(struct table_metric){keyspace, i});
+    }
 }
 
 /* ---- text ---- */
 
-static void size_text(struct buf *out, uint64_t bytes)
+const char *trust_size(char to[TRUST_SIZE_TEXT], uint64_t bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     double size = (double)bytes;
@@ -209,25 +219,33 @@ static void size_text(struct buf *out, uint64_t bytes)
         size /= 1024;
         unit++;
     }
-    buf_printf(out, unit && size < 10 ? "%.1f %s" : "%.0f %s", size, units[unit]);
+    (void)snprintf(to, TRUST_SIZE_TEXT, unit && size < 10 ? "%.1f %s" : "%.0f %s", size,
+                   units[unit]);
+    return to;
 }
 
+/* The end of a line: how many absent keys, and what was said to them. */
 static void rate_text(struct buf *out, const struct rate *r, double expected)
 {
     if (r->absent)
-        buf_printf(out, "%8.4f %% (%.4f..%.4f)  expected %.4f %%", r->measured * 100, r->low * 100,
-                   r->high * 100, expected * 100);
+        buf_printf(out, "%9llu %8.4f%%  (%.4f..%.4f) %8.4f%%", (ull)r->absent, r->measured * 100,
+                   r->low * 100, r->high * 100, expected * 100);
     else
-        buf_text(out, "       - no absent key asked for");
+        buf_text(out, "        0        -");
 }
 
 static void level_matrix(struct buf *out, int level, const tamiz_level_stats *l)
 {
-    const struct rate r = rate_of(l->filter_false_positives, l->filter_negatives);
-    buf_printf(out, "%5d %11llu %11llu %11llu %11llu %11llu %11llu  ", level,
+    buf_printf(out, "%5d %11llu %11llu %11llu %11llu %11llu %12llu\n", level,
                (ull)l->filter_negatives, (ull)l->filter_false_positives,
                (ull)l->filter_true_positives, (ull)l->filter_unavailable,
                (ull)l->not_asked_outside_range, (ull)l->not_asked_answered_above);
+}
+
+static void level_rate(struct buf *out, int level, const tamiz_level_stats *l)
+{
+    const struct rate r = rate_of(l->filter_false_positives, l->filter_negatives);
+    buf_printf(out, "%5d     all                 ", level);
     rate_text(out, &r, r.absent ? l->filter_expected_false_positives / (double)r.absent : 0);
     buf_text(out, "\n");
 }
@@ -238,11 +256,10 @@ static void table_line(struct buf *out, const struct view_of_table *t, void *ctx
     const struct rate r = rate_of(t->false_positives, t->negatives);
     if (!t->loaded || !(r.absent + t->true_positives))
         return;
-    buf_printf(out, "%5u %06llu  %-8s %5.1f %11llu %11llu %11llu  ", t->level, (ull)t->meta->number,
-               t->filter.kind, t->filter.bits_per_key, (ull)t->negatives, (ull)t->false_positives,
-               (ull)t->true_positives);
+    buf_printf(out, "%5u  %06llu  %-8s %5.1f  ", t->level, (ull)t->meta->number, t->filter.kind,
+               t->filter.bits_per_key);
     rate_text(out, &r, t->expected);
-    buf_text(out, t->quarantined ? "  QUARANTINED\n" : t->drifted ? "  DRIFTED\n" : "\n");
+    buf_text(out, t->quarantined ? " QUARANTINED\n" : t->drifted ? " DRIFTED\n" : "\n");
 }
 
 /* "level 6: 38 MiB of filter avoided 0.3 device reads a second …" */
@@ -252,8 +269,8 @@ static void worth(struct buf *out, int level, const tamiz_level_stats *l, double
         return;
     const double avoided = (double)l->device_reads_avoided;
     const double error = (double)l->device_reads_avoided_error;
-    buf_printf(out, "level %d: ", level);
-    size_text(out, l->filter_bytes);
+    char size[TRUST_SIZE_TEXT];
+    buf_printf(out, "level %d: %s", level, trust_size(size, l->filter_bytes));
     if (!l->filter_probes) {
         buf_text(out, " of filter was not asked since the store was opened\n");
         return;
@@ -265,15 +282,23 @@ static void worth(struct buf *out, int level, const tamiz_level_stats *l, double
     buf_text(out, "\n");
 }
 
+static bool is_shown(const tamiz_level_stats *l)
+{
+    return l->tables || l->filter_probes;
+}
+
 void trust_text(struct buf *out, const tamiz_stats *stats, const struct version *v, double seconds)
 {
-    buf_text(out, "\nlevel   negatives  false pos.   true pos.   no filter     outside  found above"
-                  "  false-positive rate (95 %)\n");
+    buf_text(out, "\nlevel   negatives  false pos.   true pos.   no filter     outside"
+                  "  found above\n");
     for (int i = 0; i < TAMIZ_LEVELS; i++)
-        if (stats->level[i].tables || stats->level[i].filter_probes)
+        if (is_shown(&stats->level[i]))
             level_matrix(out, i, &stats->level[i]);
-    buf_text(out, "\nlevel  table  kind      bits   negatives  false pos.   true pos.  of distinct "
-                  "keys in sampled reads\n");
+    buf_text(out, "\nrate = FP / (FP + TN); a table's, from distinct keys of sampled reads\n"
+                  "level   table  kind      bits     absent  measured   95 % interval  expected\n");
+    for (int i = 0; i < TAMIZ_LEVELS; i++)
+        if (is_shown(&stats->level[i]))
+            level_rate(out, i, &stats->level[i]);
     tables_each(v, table_line, out, NULL);
     buf_text(out, "\n");
     for (int i = 0; i < TAMIZ_LEVELS; i++)

@@ -21,4 +21,8 @@ void trust_tables_prometheus(struct buf *out, const char *keyspace, const struct
 /* The matrix by level and by table, and a sentence a level on what its filters are worth. */
 void trust_text(struct buf *out, const tamiz_stats *stats, const struct version *v, double seconds);
 
+/* "35 KiB", into `to`, which is returned. */
+enum { TRUST_SIZE_TEXT = 24 };
+const char *trust_size(char to[TRUST_SIZE_TEXT], uint64_t bytes);
+
 #endif

@@ -42,6 +42,7 @@
     function draw(chart, place) {
         const colours = palettes[dark.matches ? 'dark' : 'light'];
         const style = getComputedStyle(document.documentElement);
+        const paper = style.getPropertyValue('--paper').trim();
         const ink = style.getPropertyValue('--soft').trim(), grid = style.getPropertyValue('--grid').trim();
         const { xs, groups, zeros } = seriesOf(chart);
         const owners = [...new Set([...groups.values()].map(g => (chart.by ? g.who : g.y)))];
@@ -49,9 +50,10 @@
         for (const [name, g] of groups) {
             const colour = colours[owners.indexOf(chart.by ? g.who : g.y) % colours.length];
             const theory = chart.dashed.includes(g.y);
+            const ring = chart.by && chart.y.indexOf(g.y) > 0; /* the colour says whose, the filling which */
             series.push({
                 label: name, stroke: colour, width: theory ? 1.5 : 2, dash: theory ? [6, 4] : undefined, spanGaps: true,
-                points: { show: !theory, size: 6, fill: colour }, value: (u, v) => short(v),
+                points: { show: !theory, size: ring ? 8 : 6, width: ring ? 2 : 1, fill: ring ? paper : colour }, value: (u, v) => short(v),
             });
         }
         const axis = label => ({ stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 }, label, labelSize: 22, size: 68,
