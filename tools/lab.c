@@ -25,7 +25,7 @@ const struct flag lab_flags[] = {
     {"--count", "N", "how many keys to make up (500,000)"},
     {"--filters", "LIST", "such as bloom:10,blocked:10 (default: every kind there is)"},
     {"--cache", "SIZE", "the block cache (1MiB)"},
-    {"--order", "ORDER", "of the probes: shuffled (default) or file"},
+    {"--order", "ORDER", "of the probes: shuffled (default, sequential ones apart) or file"},
     {"--seed", "N", "of every shuffle (default: from the clock, printed)"},
     {"--tree", NULL, "leave the tree as it grows, not one merged run"},
     {"--probe-count", "N", "how many probes to make up (100,000; size: 50,000)"},

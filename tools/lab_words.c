@@ -142,7 +142,8 @@ int lab_probes_take(const struct call *call, struct words *words, const struct w
     if (order < 0 || !made_up(call, "--probes", "--probes-as") ||
         !made_up(call, "--probes", "--probe-count"))
         return EXIT_USAGE;
-    *shuffled = order == 0 && (path || spread != SEQUENTIAL);
+    /* In sequence is an order of its own, unless another is asked for in so many words. */
+    *shuffled = order == 0 && (path || spread != SEQUENTIAL || call_flag(call, "--order"));
     if (path)
         return lines_take(call, words, path, "probe");
     probes_make_up(words, (enum spread)spread, keys, key_count, count, random);

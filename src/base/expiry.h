@@ -14,6 +14,13 @@ enum { EXPIRY_SIZE = 8 };
 /* What a user's value may have where a moment stands before it. */
 #define EXPIRING_VALUE_MAX (VALUE_SIZE_MAX - EXPIRY_SIZE)
 
+/* Bytes of the user's value in a version of that stamp: what is too short to have a head stays. */
+static inline size_t expiry_user_size(uint64_t stamp, size_t stored)
+{
+    const bool head = stamp_kind(stamp) == KIND_EXPIRING && stored >= EXPIRY_SIZE;
+    return stored - (head ? (size_t)EXPIRY_SIZE : 0);
+}
+
 /* *stored without its head, which *expires_us has then. false: it is too short to be one, and both
  * are as they were. */
 static inline bool expiry_split(struct slice *stored, uint64_t *expires_us)

@@ -8,6 +8,7 @@
 
 #include <assert.h>
 
+#include "base/expiry.h"
 #include "table/table_inside.h"
 
 typedef unsigned long long ull; /* for printing */
@@ -357,7 +358,7 @@ static tamiz_status search(struct op *op, const struct table *t, const struct ta
         if (judged)
             judge(op, t, how, true);
         table_step(op, t, how, put ? TAMIZ_STEP_FOUND : TAMIZ_STEP_TOMBSTONE,
-                   (struct step_about){number, value->size, "", 0});
+                   (struct step_about){number, expiry_user_size(*stamp, value->size), "", 0});
         return st;
     }
     if (st != TAMIZ_NOT_FOUND)

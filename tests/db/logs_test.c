@@ -270,6 +270,32 @@ static void a_sync_that_fails_under_a_flush_is_made_up_for(void **state)
     }
 }
 
+/* The log is kept for the default keyspace; what another one has flushed of it stays where it is.
+ */
+static void what_is_in_tables_is_not_replayed_above_newer_ones(void **state)
+{
+    (void)state;
+    struct world w = world_new(1);
+    tamiz *db = test_open("store", OPTIONS, w.env), *side = NULL;
+    assert_public(tamiz_keyspace_open(db, "side", NULL, &side), TAMIZ_OK);
+    assert_public(put(db, "a", NULL), TAMIZ_OK);
+    test_put(side, "k", "1");
+    assert_public(tamiz_flush(side), TAMIZ_OK);
+    assert_public(tamiz_put(side, "k", 1, "2", 1, &unlogged), TAMIZ_OK); /* in no log */
+    assert_public(tamiz_flush(side), TAMIZ_OK);
+    tamiz_env_sim *copy = tamiz_env_sim_copy(w.sim);
+    assert_non_null(copy);
+    tamiz_env_sim_crash(copy, TAMIZ_SIM_KEEP, NULL, 1);
+    test_close(db);
+    tamiz_env_sim_free(w.sim);
+    db = test_open("store", OPTIONS, tamiz_env_sim_env(copy));
+    assert_public(tamiz_keyspace_open(db, "side", NULL, &side), TAMIZ_OK);
+    test_expect(side, "k", "2", NULL);
+    expect(db, "a", "k");
+    test_close(db);
+    tamiz_env_sim_free(copy);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -279,6 +305,7 @@ int main(void)
         cmocka_unit_test(sealing_behind_unlogged_writes_may_end_at_any_call),
         cmocka_unit_test(what_the_power_took_behind_an_edit_is_no_gap),
         cmocka_unit_test(a_sync_that_fails_under_a_flush_is_made_up_for),
+        cmocka_unit_test(what_is_in_tables_is_not_replayed_above_newer_ones),
         cmocka_unit_test(a_log_stays_while_a_sealed_memtable_needs_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

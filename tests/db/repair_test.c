@@ -7,6 +7,7 @@
 
 #include "log/batch.h"
 #include "log/log.h"
+#include "support/alloc_fail.h"
 #include "table/format.h"
 
 enum { MEMBERS = 400 };
@@ -416,6 +417,48 @@ static void a_repair_that_fails_leaves_the_store_as_it_was(void **state)
     tamiz_env_sim_free(image);
 }
 
+/* Each n-th request refused, once and from then on, in a repair without a manifest. */
+static void a_repair_without_memory_loses_and_leaks_nothing(void **state)
+{
+    (void)state;
+    size_t refused = 0;
+    open_with(SMALL "size_ratio=2 table=4KiB");
+    for (int i = 0; i < 300; i++)
+        put(k(i), v(i, 40));
+    close_it();
+    assert_int_equal(env->ops->remove(env->ctx, "store/CURRENT"), 0);
+    tamiz_env_sim *before = remember();
+    for (int sticky = 0; sticky < 2; sticky++) {
+        bool acted = true;
+        for (uint64_t nth = 1; acted; nth++) {
+            struct alloc_fail memory;
+            tamiz_options o = TAMIZ_OPTIONS_INIT;
+            tamiz_report report = TAMIZ_REPORT_INIT;
+            restore(before);
+            alloc_fail_init(&memory);
+            alloc_fail_at(&memory, nth, sticky);
+            o.env = env;
+            o.table = 4096;
+            o.allocator = memory.alloc.hook;
+            const tamiz_status st = tamiz_repair("store", &o, &report);
+            acted = memory.failed > 0;
+            refused += acted;
+            assert_true(st == TAMIZ_OUT_OF_MEMORY || st == TAMIZ_OK);
+            assert_true(acted || st == TAMIZ_OK);
+            assert_int_equal(tamiz_env_sim_files_open(sim), 0);
+            assert_true(memory.blocks == 0 && memory.bytes == 0 && memory.wrong == 0);
+            alloc_fail_done(&memory);
+            OK(repair(&report));
+            open_with(SMALL);
+            assert_int_equal(scan_count(NULL), 300);
+            close_it();
+        }
+    }
+    tamiz_env_sim_free(before);
+    print_message("%zu refusals\n", refused);
+    assert_true(refused > 20);
+}
+
 static void wrong_calls_are_refused(void **state)
 {
     (void)state;
@@ -441,6 +484,7 @@ int main(void)
         CASE(opening_and_repair_judge_a_log_alike),
         CASE(a_crash_at_any_call_of_a_repair_loses_nothing),
         CASE(a_repair_that_fails_leaves_the_store_as_it_was),
+        CASE(a_repair_without_memory_loses_and_leaks_nothing),
         CASE(wrong_calls_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,8 @@
  *     kill_test                       the short form
  *     TAMIZ_TEST_SEED=N               another run;  TAMIZ_LONG=1: many more kills
  *
+ * Every second write is a batch over two keyspaces: both have it, or neither.
+ *
  * A kill leaves the page cache alone, so that no sync is needed for what was acknowledged; power
  * cuts are for the simulated machine.
  */
@@ -38,6 +40,11 @@ static bool deletes(uint32_t n)
     return test_random_below(&r, 5) == 0;
 }
 
+static bool in_side(uint32_t n)
+{
+    return n % 2 == 0;
+}
+
 static size_t value_of(uint32_t n, char out[700])
 {
     struct test_random r = {n * UINT64_C(131)};
@@ -56,11 +63,27 @@ static tamiz_status open_at(const char *path, tamiz **db)
     return tamiz_open(path, &o, db);
 }
 
+/* To the second keyspace as well. */
+static tamiz_status write_both(tamiz *db, tamiz *side, uint32_t n, const char *key, size_t key_size,
+                               const char *value, size_t size, const tamiz_write_options *w)
+{
+    tamiz_batch *batch = tamiz_batch_new();
+    tamiz *const both[] = {db, side};
+    tamiz_status st = batch ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY;
+    for (int i = 0; i < 2 && st == TAMIZ_OK; i++)
+        st = deletes(n) ? tamiz_batch_delete(batch, both[i], key, key_size)
+                        : tamiz_batch_put(batch, both[i], key, key_size, value, size);
+    if (st == TAMIZ_OK)
+        st = tamiz_write(db, batch, w);
+    tamiz_batch_free(batch);
+    return st;
+}
+
 /* Writes from `from` on until it is killed; says so after each. */
 static void child(const char *path, uint32_t from, int said)
 {
-    tamiz *db = NULL;
-    if (open_at(path, &db) != TAMIZ_OK)
+    tamiz *db = NULL, *side = NULL;
+    if (open_at(path, &db) != TAMIZ_OK || tamiz_keyspace_open(db, "side", NULL, &side) != TAMIZ_OK)
         _exit(3);
     for (uint32_t n = from;; n++) {
         char key[16], value[700];
@@ -68,8 +91,9 @@ static void child(const char *path, uint32_t from, int said)
         tamiz_write_options w = TAMIZ_WRITE_OPTIONS_INIT;
         w.sync = n % 64 == 0;
         const size_t key_size = (size_t)snprintf(key, sizeof key, "k%05d", key_of(n));
-        const tamiz_status st = deletes(n) ? tamiz_delete(db, key, key_size, &w)
-                                           : tamiz_put(db, key, key_size, value, size, &w);
+        const tamiz_status st = in_side(n) ? write_both(db, side, n, key, key_size, value, size, &w)
+                                : deletes(n) ? tamiz_delete(db, key, key_size, &w)
+                                             : tamiz_put(db, key, key_size, value, size, &w);
         if (st != TAMIZ_OK || write(said, &n, sizeof n) != sizeof n)
             _exit(4);
         if (n % 997 == 0 && tamiz_compact(db, NULL, 0, NULL, 0) != TAMIZ_OK)
@@ -77,12 +101,13 @@ static void child(const char *path, uint32_t from, int said)
     }
 }
 
-/* Does the store hold what writes 1..n made? */
-static bool holds(tamiz *db, uint32_t n)
+/* Does the keyspace hold what writes 1..n made? */
+static bool holds_in(tamiz *db, bool side, uint32_t n)
 {
     uint32_t last[KEYS] = {0};
     for (uint32_t i = 1; i <= n; i++)
-        last[key_of(i)] = i;
+        if (!side || in_side(i))
+            last[key_of(i)] = i;
     for (int i = 0; i < KEYS; i++) {
         char key[16], want[700], got[700];
         size_t size = 0;
@@ -96,6 +121,13 @@ static bool holds(tamiz *db, uint32_t n)
             return false;
     }
     return true;
+}
+
+static bool holds(tamiz *db, uint32_t n)
+{
+    tamiz *side = NULL;
+    assert_public(tamiz_keyspace_open(db, "side", NULL, &side), TAMIZ_OK);
+    return holds_in(db, false, n) && holds_in(side, true, n);
 }
 
 /* One life of a child; the number of the last write that is there afterwards. */

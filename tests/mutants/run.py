@@ -76,7 +76,7 @@ def prepare(mutants):
     # Assertions stay in: they are part of what would notice.
     subprocess.run(["cmake", "-S", str(COPY), "-B", str(BUILD), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug",
                     "-DCMAKE_C_FLAGS_DEBUG=-O1"], stdout=subprocess.DEVNULL, check=True)
-    targets = sorted({"test_" + t for m in mutants for t in m["tests"]})
+    targets = sorted({target(t) for m in mutants for t in m["tests"]})
     subprocess.run(["cmake", "--build", str(BUILD), "--target", *targets], stdout=subprocess.DEVNULL, check=True)
 
 
@@ -84,8 +84,13 @@ def have(program):
     return any((pathlib.Path(d) / program).exists() for d in os.environ["PATH"].split(":"))
 
 
-def program(test):
-    return str(BUILD / "tests" / ("test_" + test))
+def target(test):
+    """"FLOOR_NAME" is a program, "FLOOR_NAME:PART" a part of one (CTEST in its source)."""
+    return "test_" + test.split(":")[0]
+
+
+def command(test):
+    return [str(BUILD / "tests" / target(test)), *test.split(":")[1:]]
 
 
 def judge(mutant):
@@ -98,9 +103,9 @@ def judge(mutant):
     place.write_text(text)
     try:
         for test in mutant["tests"]:
-            if run(["cmake", "--build", str(BUILD), "--target", "test_" + test]) != 0:
+            if run(["cmake", "--build", str(BUILD), "--target", target(test)]) != 0:
                 return "does not build"
-            code = run([program(test)], TEST_SECONDS)
+            code = run(command(test), TEST_SECONDS)
             if code != 0:
                 return "red: " + test + (" (hung)" if code == "hung" else "")
         return "SURVIVED"
@@ -142,8 +147,8 @@ def show_table(mutants):
 def is_green(test, known):
     """Whether the program is green with no fault in the source; run once, when it is first needed."""
     if test not in known:
-        built = run(["cmake", "--build", str(BUILD), "--target", "test_" + test]) == 0
-        known[test] = built and run([program(test)], 3 * TEST_SECONDS) == 0
+        built = run(["cmake", "--build", str(BUILD), "--target", target(test)]) == 0
+        known[test] = built and run(command(test), 3 * TEST_SECONDS) == 0
     return known[test]
 
 

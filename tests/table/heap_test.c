@@ -96,6 +96,47 @@ static void what_was_given_back_is_taken_again(void **state)
     heap_free(h);
 }
 
+/* As a cache does: one leaves, another comes, and what stood around the first stays. */
+static void a_hole_is_filled_by_the_next_of_its_size(void **state)
+{
+    (void)state;
+    enum { HELD = 200, SIZE = 4200 };
+    struct test_random random = test_random_start(73);
+    struct heap *h = heap_make();
+    struct piece p[HELD];
+    for (size_t i = 0; i < HELD; i++)
+        piece_take(h, &p[i], SIZE, 1);
+    const size_t bytes = heap_bytes(h), untouched = heap_untouched(h);
+    for (int round = 0; round < 5000; round++) {
+        struct piece *one = &p[test_random_below(&random, HELD)];
+        piece_give(h, one);
+        piece_take(h, one, SIZE, 2);
+    }
+    assert_int_equal(heap_bytes(h), bytes);
+    assert_int_equal(heap_untouched(h), untouched);
+    for (size_t i = 0; i < HELD; i++)
+        piece_give(h, &p[i]);
+    heap_free(h);
+}
+
+static void what_nobody_had_is_known(void **state)
+{
+    (void)state;
+    enum { SIZE = 100 << 10, PAGE = 4096 };
+    struct heap *h = heap_make();
+    struct piece a, b;
+    piece_take(h, &a, SIZE, 1);
+    const size_t had = heap_bytes(h) - heap_untouched(h);
+    assert_true(had >= SIZE && had <= SIZE + 2 * PAGE);
+    piece_take(h, &b, SIZE, 2);
+    assert_true(heap_bytes(h) - heap_untouched(h) >= 2 * SIZE);
+    piece_give(h, &a);
+    piece_give(h, &b); /* joined with what nobody had: that stays known */
+    const size_t later = heap_bytes(h) - heap_untouched(h);
+    assert_true(later >= 2 * SIZE && later <= 2 * SIZE + 2 * PAGE);
+    heap_free(h);
+}
+
 static void neighbours_are_joined(void **state)
 {
     (void)state;
@@ -182,6 +223,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_keep_their_bytes_whatever_comes_and_goes),
         cmocka_unit_test(what_was_given_back_is_taken_again),
+        cmocka_unit_test(a_hole_is_filled_by_the_next_of_its_size),
+        cmocka_unit_test(what_nobody_had_is_known),
         cmocka_unit_test(neighbours_are_joined),
         cmocka_unit_test(it_is_an_allocator_that_resizes),
         cmocka_unit_test(memory_that_is_out_is_said),

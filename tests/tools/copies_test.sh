@@ -43,4 +43,27 @@ wants 2001 "$("$tamiz" scan backups/000002 --count)"
 rc=0; "$tamiz" restore backups fourth --number 1 2>words || rc=$?
 wants 3 $rc
 grep -q 'no such backup' words
+
+# Two keyspaces: copies have both, each apart, and tables say whose they are.
+"$tamiz" put --keyspace people store 17 Ada
+seq 1 50 | "$tamiz" load --keyspace people store - >/dev/null
+"$tamiz" flush --keyspace people store
+"$tamiz" put --keyspace people store tail log
+"$tamiz" checkpoint store both
+"$tamiz" backup store more >/dev/null
+"$tamiz" restore more again >/dev/null
+for copy in both again; do
+    wants 2001 "$("$tamiz" scan "$copy" --count)"
+    wants "$("$tamiz" scan --keyspace people store --count)" "$("$tamiz" scan --keyspace people "$copy" --count)"
+    wants log "$("$tamiz" get --keyspace people "$copy" tail)"
+    "$tamiz" verify "$copy" >/dev/null
+done
+said=0
+for table in again/*.sst; do
+    if "$tamiz" dump "$table" | grep -q 'keyspace_name.*people'; then said=$((said + 1)); fi
+done
+wants 1 "$said"
+"$tamiz" keyspace drop store people
+wants 2001 "$("$tamiz" scan store --count)"
+wants log "$("$tamiz" get --keyspace people both tail)"
 echo "checkpoint, backup, restore: fine"

@@ -46,6 +46,8 @@ d = json.load(sys.stdin)
 assert d["probes"] == 9000
 print(d["rows"][0]["device_reads_without"])'; }
 uniform=$(reads) zipf=$(reads --probes-as zipf) hashed=$(reads --keys-as hashed) sequential=$(reads --probes-as sequential)
+mixed=$(reads --probes-as sequential --order shuffled)
+[ "$mixed" -gt $((10 * sequential)) ] || { failed=1; echo "FAILED: avoided-reads, sequential probes shuffled: $mixed, in order $sequential"; }
 [ "$uniform" -gt "$zipf" ] && [ "$zipf" -gt $((10 * sequential)) ] && [ "$hashed" != "$uniform" ] ||
     { failed=1; echo "FAILED: avoided-reads, --probes-as and --keys-as: uniform $uniform, zipf $zipf, hashed $hashed, sequential $sequential"; }
 # refused WORDS ARGUMENTS...: status 2, and WORDS on stderr.
@@ -69,7 +71,8 @@ done
 build() { python3 -c 'import random
 random.seed(2)
 k = ["%010d" % (i * 7919 % 1000003 * 2) for i in range(60000)]
-print("\n".join(k))' | "$tamiz" -o "memtable=256KiB table=256KiB threads=0 filter=$2" load "$1" - >/dev/null; }
+print("\n".join(k))' | "$tamiz" -o "memtable=256KiB table=256KiB threads=0 filter=$2" load "$1" - >/dev/null &&
+    "$tamiz" -o "memtable=256KiB table=256KiB threads=0 filter=$2" flush "$1"; } # how much of a load is flushed is not the same each time
 python3 -c 'import random
 random.seed(3)
 for i in range(40000):
