@@ -36,7 +36,7 @@ ENGINES = {"tamiz": "tamiz_bench", "rocksdb": "tamiz_bench_rocksdb",
            "leveldb": "tamiz_bench_leveldb", "lmdb": "tamiz_bench_lmdb",
            "wiredtiger": "tamiz_bench_wiredtiger"}
 NO_DIRECT_IO = {"leveldb", "lmdb"}
-WRITING = {"fillseq", "fillrandom", "fillsync", "overwrite", "deleterandom",
+WRITING = {"fillseq", "fillrandom", "fillsync", "overwrite", "deleterandom", "deleterange",
            "ycsba", "ycsbb", "ycsbd", "ycsbe", "ycsbf", "compact", "readwhilewriting"}
 FRESH = {"fillseq", "fillrandom", "fillsync"}
 DEFAULT = ["fillrandom", "readrandom", "readmissing", "readhot", "multiget:32",

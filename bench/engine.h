@@ -58,6 +58,9 @@ struct engine {
     int (*put)(void *session, const void *key, size_t key_size, const void *value,
                size_t value_size, bool sync);
     int (*remove)(void *session, const void *key, size_t key_size);
+    /* Every key in [from, to). NULL: none. */
+    int (*remove_range)(void *session, const void *from, size_t from_size, const void *to,
+                        size_t to_size);
     /* The value is copied into `buffer` (as much as fits); *size is the whole. */
     int (*get)(void *session, const void *key, size_t key_size, void *buffer, size_t capacity,
                size_t *size);

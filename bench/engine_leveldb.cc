@@ -157,6 +157,7 @@ extern "C" const engine engine_leveldb = {
     .session_close = SessionClose,
     .put = Put,
     .remove = Remove,
+    .remove_range = nullptr,
     .get = Get,
     .multi_get = nullptr,
     .iter_open = IterOpen,

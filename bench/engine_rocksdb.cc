@@ -116,6 +116,13 @@ int Remove(void *p, const void *key, size_t key_size) {
     return Answer(store->db->Delete(store->write, SliceOf(key, key_size)), "delete");
 }
 
+int RemoveRange(void *p, const void *from, size_t from_size, const void *to, size_t to_size) {
+    Store *store = static_cast<Session *>(p)->store;
+    return Answer(store->db->DeleteRange(store->write, store->db->DefaultColumnFamily(),
+                                         SliceOf(from, from_size), SliceOf(to, to_size)),
+                  "delete_range");
+}
+
 int Get(void *p, const void *key, size_t key_size, void *buffer, size_t capacity, size_t *size) {
     Session *s = static_cast<Session *>(p);
     s->value.Reset();
@@ -224,6 +231,7 @@ extern "C" const engine engine_rocksdb = {
     .session_close = SessionClose,
     .put = Put,
     .remove = Remove,
+    .remove_range = RemoveRange,
     .get = Get,
     .multi_get = MultiGet,
     .iter_open = IterOpen,

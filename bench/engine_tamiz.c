@@ -79,6 +79,12 @@ static int delete_key(void *session, const void *key, size_t key_size)
     return answer(tamiz_delete(session, key, key_size, NULL), "delete");
 }
 
+static int delete_range(void *session, const void *from, size_t from_size, const void *to,
+                        size_t to_size)
+{
+    return answer(tamiz_delete_range(session, from, from_size, to, to_size, NULL), "delete_range");
+}
+
 static int get(void *session, const void *key, size_t key_size, void *buffer, size_t capacity,
                size_t *size)
 {
@@ -231,6 +237,7 @@ const struct engine engine_tamiz = {
     .session_close = session_close,
     .put = put,
     .remove = delete_key,
+    .remove_range = delete_range,
     .get = get,
     .multi_get = multi_get,
     .iter_open = iter_open,

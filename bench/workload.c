@@ -18,12 +18,15 @@
 
 #include "process.h"
 
+enum { RANGE_KEYS = 100 }; /* that a range delete takes, where nothing else is asked for */
+
 enum { CHUNK = 512, BATCH_MAX = 256, SCAN_TIMED = 64, WRITE_BYTES_MAX = 1 << 20 };
 
 enum action {
     DO_PUT,
     DO_PUT_SYNC,
     DO_DELETE,
+    DO_DELETE_RANGE,
     DO_GET,
     DO_GET_ABSENT,
     DO_SCAN,
@@ -34,7 +37,7 @@ enum action {
 
 struct request {
     enum action action;
-    uint32_t length; /* of a scan */
+    uint32_t length; /* of a scan, or of a range */
     uint64_t index;  /* the key's number in the store */
     uint8_t key[KEY_SIZE];
 };
@@ -132,6 +135,13 @@ static void make_fillsync(struct thread *t, uint64_t i, struct request *q)
 static void make_deleterandom(struct thread *t, uint64_t i, struct request *q)
 {
     request_key(q, DO_DELETE, permutation_at(&t->round->order, i));
+}
+
+/* So many neighbours from any key on, whether others went before or not. */
+static void make_deleterange(struct thread *t, uint64_t i, struct request *q)
+{
+    request_key(q, DO_DELETE_RANGE, permutation_at(&t->round->order, i));
+    q->length = t->round->parameter ? t->round->parameter : RANGE_KEYS;
 }
 
 static void make_readrandom(struct thread *t, uint64_t i, struct request *q)
@@ -365,6 +375,18 @@ static int do_prefix(struct thread *t, const struct request *q)
     return result;
 }
 
+static int do_delete_range(struct thread *t, const struct request *q)
+{
+    uint8_t end[KEY_SIZE];
+    key_write(2 * (q->index + q->length), end);
+    t->bytes += 2 * KEY_SIZE;
+    if (!t->bench->engine->remove_range)
+        return fail(t, "has no range deletes: at", q->index);
+    if (t->bench->engine->remove_range(t->session, q->key, KEY_SIZE, end, KEY_SIZE) < 0)
+        return fail(t, "delete_range fails", q->index);
+    return 0;
+}
+
 static int do_request(struct thread *t, size_t i)
 {
     const struct request *q = &t->requests[i];
@@ -379,6 +401,7 @@ static int do_request(struct thread *t, size_t i)
     case DO_PREFIX:
     case DO_PREFIX_ABSENT: return do_prefix(t, q);
     case DO_MODIFY: return do_modify(t, q, value);
+    case DO_DELETE_RANGE: return do_delete_range(t, q);
     case DO_DELETE: break;
     }
     t->bytes += KEY_SIZE;
@@ -630,6 +653,8 @@ static const struct workload workloads[] = {
      .special = run_devicesync, .fresh = true, .own_clock = true, .divisor = 100},
     {"overwrite", "put all keys again in random order", .make = make_fillrandom, .writes = true},
     {"deleterandom", "delete all keys in random order", .make = make_deleterandom, .writes = true},
+    {"deleterange", "delete ranges of :N keys (100) from random keys on", .make = make_deleterange,
+     .writes = true, .divisor = 100},
     {"readrandom", "get keys that are there", .make = make_readrandom},
     {"readmissing", "get keys that are not there, each between two that are",
      .make = make_readmissing},
@@ -867,7 +892,7 @@ int workload_run(struct bench *bench, const char *text, struct outcome *o)
     if (w->fresh && round.ops < bench->settings.num)
         bench->stored = 0;
     bench->warmed = bench->warmed && !w->writes;
-    bench->deleted = bench->deleted || w->make == make_deleterandom;
+    bench->deleted = bench->deleted || w->make == make_deleterandom || w->make == make_deleterange;
     o->store_bytes = directory_bytes(bench->settings.store.path);
     process_memory(&o->rss_bytes, &o->peak_rss_bytes);
     return result;
