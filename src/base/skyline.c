@@ -105,18 +105,26 @@ const struct cover *skyline_find(const struct skyline *s, struct slice key)
     return NULL;
 }
 
-const struct cover *skyline_from(const struct skyline *s, struct slice key)
+const struct cover *skyline_around(const struct skyline *s, struct slice key, struct slice *end)
 {
     const struct cover *best = NULL;
+    *end = (struct slice){NULL, 0};
     while (s) {
         if (slice_compare(key, s->piece.to) < 0) {
             best = &s->piece;
             s = s->left;
         } else {
+            *end = s->piece.to;
             s = s->right;
         }
     }
     return best;
+}
+
+const struct cover *skyline_from(const struct skyline *s, struct slice key)
+{
+    struct slice end;
+    return skyline_around(s, key, &end);
 }
 
 void skyline_walk(const struct skyline *s, void (*see)(void *ctx, const struct cover *piece),

@@ -36,6 +36,9 @@ const struct skyline *skyline_add(struct arena *arena, const struct skyline *und
 const struct cover *skyline_find(const struct skyline *skyline, struct slice key);
 /* The first piece that ends above `key`, or NULL. */
 const struct cover *skyline_from(const struct skyline *skyline, struct slice key);
+/* The same, and where the piece before it ends (*end; its data is NULL: there is none). */
+const struct cover *skyline_around(const struct skyline *skyline, struct slice key,
+                                   struct slice *end);
 /* All pieces in key order. */
 void skyline_walk(const struct skyline *skyline, void (*see)(void *ctx, const struct cover *piece),
                   void *ctx);

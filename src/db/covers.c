@@ -1,115 +1,69 @@
 /* SPDX-License-Identifier: MIT */
 #include "db/covers.h"
 
-enum { CHUNK_LEAST = 1 << 10, CHUNK_MOST = 1 << 18 };
+/* ---- what there is ---- */
 
-/* The pieces of one source on their way into the common skyline. */
-struct gathering {
-    struct arena *arena;
-    const struct slice *lower, *upper;
-    const struct skyline *all;
-    uint32_t source;
-    bool failed;
-};
-
-/* Cut to the bounds; nothing may be left. Sources come oldest first, so that the newer ones lie on
- * top. */
-static void gather(void *ctx, const struct cover *piece)
+static uint64_t run_newest(const struct run *run)
 {
-    struct gathering *g = ctx;
-    struct cover c = *piece;
-    c.source = g->source;
-    if (g->lower && slice_compare(c.from, *g->lower) < 0)
-        c.from = *g->lower;
-    if (g->upper && slice_compare(c.to, *g->upper) > 0)
-        c.to = *g->upper;
-    if (g->failed || slice_compare(c.from, c.to) >= 0)
-        return;
-    g->all = skyline_add(g->arena, g->all, &c);
-    g->failed = !g->all;
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < run->count; i++)
+        most = run->tables[i]->seq_max > most ? run->tables[i]->seq_max : most;
+    return most;
 }
 
-static tamiz_status gather_table(struct op *op, struct gathering *g, struct table *t, uint64_t seq)
+/* Does the table have keys within the bounds? */
+static bool is_within(const struct covers *c, const struct table_meta *t)
 {
-    const struct ranges *r;
-    const tamiz_status st = table_ranges(op, t, &r);
-    if (st != TAMIZ_OK)
-        return st;
-    for (size_t i = g->lower ? ranges_from(r, *g->lower) : 0; i < r->count; i++) {
-        if (g->upper && slice_compare(r->list[i].from, *g->upper) >= 0)
-            break;
-        const struct cover c = {r->list[i].from, r->list[i].to, range_newest(&r->list[i], seq), 0};
-        if (c.seq)
-            gather(g, &c);
+    return !(c->has_lower && slice_compare(t->largest, c->lower) < 0) &&
+           !(c->has_upper && slice_compare(t->smallest, c->upper) >= 0);
+}
+
+static tamiz_status take_run(struct op *op, struct covers *c, const struct run *run,
+                             struct covers_source *s, size_t *table_count)
+{
+    s->tables = c->tables + *table_count;
+    for (uint32_t i = 0; i < run->count; i++) {
+        const struct table_meta *t = run->tables[i];
+        const struct ranges **to = &c->tables[*table_count];
+        if (!t->ranges || !is_within(c, t))
+            continue;
+        const tamiz_status st = table_ranges(op, t->table, to);
+        if (st != TAMIZ_OK)
+            return st;
+        *table_count += (*to)->count > 0;
     }
+    s->table_count = (size_t)(c->tables + *table_count - s->tables);
     return TAMIZ_OK;
 }
 
-static tamiz_status gather_all(struct op *op, struct gathering *g, const struct view *v,
-                               uint64_t seq)
+static size_t ranged_tables(const struct view *v)
 {
-    tamiz_status st = TAMIZ_OK;
-    for (uint32_t r = v->version->run_count; r-- > 0;) {
-        const struct run *run = &v->version->runs[r];
-        g->source = v->memtable_count + r;
-        for (uint32_t i = 0; v->version->ranged && i < run->count; i++)
-            if (run->tables[i]->ranges)
-                TRY(gather_table(op, g, run->tables[i]->table, seq));
+    size_t n = 0;
+    for (uint32_t i = 0; v->version->ranged && i < v->version->table_count; i++)
+        n += v->version->tables[i]->ranges != 0;
+    return n;
+}
+
+static tamiz_status take_sources(struct op *op, const struct view *v, struct covers *c)
+{
+    size_t tables = 0;
+    for (uint32_t i = 0; i < c->sources; i++) {
+        struct covers_source *s = &c->list[c->count];
+        *s = (struct covers_source){.number = i};
+        if (i < v->memtable_count) {
+            const struct memtable *m = v->memtables[i]->memtable;
+            c->newest[i] = memtable_newest(m);
+            s->skyline = memtable_skyline(m, c->seq);
+            s->newest = c->seq; /* it may have deletes that are newer than its versions */
+        } else {
+            const struct run *run = &v->version->runs[i - v->memtable_count];
+            c->newest[i] = s->newest = run_newest(run);
+            const tamiz_status st = c->tables_room ? take_run(op, c, run, s, &tables) : TAMIZ_OK;
+            if (st != TAMIZ_OK)
+                return st;
+        }
+        c->count += s->skyline || s->table_count;
     }
-    for (uint32_t m = v->memtable_count; m-- > 0;) {
-        g->source = m;
-        skyline_walk(memtable_skyline(v->memtables[m]->memtable, seq), gather, g);
-    }
-    if (g->failed)
-        st = op_fail_memory(op);
-done:
-    return st;
-}
-
-static void keep(void *ctx, const struct cover *piece)
-{
-    struct covers *c = ctx;
-    c->list[c->count++] = *piece;
-}
-
-static void count(void *ctx, const struct cover *piece)
-{
-    struct covers *c = ctx;
-    (void)piece;
-    c->room++;
-}
-
-static void fill_newest(const struct view *v, uint64_t *newest)
-{
-    for (uint32_t m = 0; m < v->memtable_count; m++)
-        newest[m] = memtable_newest(v->memtables[m]->memtable);
-    for (uint32_t r = 0; r < v->version->run_count; r++) {
-        const struct run *run = &v->version->runs[r];
-        uint64_t most = 0;
-        for (uint32_t i = 0; i < run->count; i++)
-            most = run->tables[i]->seq_max > most ? run->tables[i]->seq_max : most;
-        newest[v->memtable_count + r] = most;
-    }
-}
-
-tamiz_status covers_init(struct op *op, const struct alloc *alloc, const struct view *v,
-                         uint64_t seq, const struct slice *lower, const struct slice *upper,
-                         struct covers *c)
-{
-    *c = (struct covers){.arena = arena_init(alloc, CHUNK_LEAST, CHUNK_MOST)};
-    struct gathering g = {&c->arena, lower, upper, NULL, 0, false};
-    const tamiz_status st = gather_all(op, &g, v, seq);
-    if (st != TAMIZ_OK || !g.all)
-        return st;
-    c->sources = v->memtable_count + v->version->run_count;
-    skyline_walk(g.all, count, c);
-    c->list = mem_new_array(alloc, c->room, sizeof *c->list);
-    c->newest = mem_new_array(alloc, c->sources, sizeof *c->newest);
-    if (!c->list || !c->newest)
-        return op_fail_memory(op);
-    skyline_walk(g.all, keep, c);
-    fill_newest(v, c->newest);
-    arena_free(&c->arena); /* the nodes; keys are not in it */
     return TAMIZ_OK;
 }
 
@@ -121,32 +75,129 @@ bool covers_possible(const struct view *v)
     return any;
 }
 
+tamiz_status covers_init(struct op *op, const struct alloc *alloc, const struct view *v,
+                         uint64_t seq, const struct slice *lower, const struct slice *upper,
+                         struct covers *c)
+{
+    *c = (struct covers){.seq = seq, .has_lower = lower != NULL, .has_upper = upper != NULL};
+    if (!covers_possible(v))
+        return TAMIZ_OK;
+    if (lower)
+        c->lower = *lower;
+    if (upper)
+        c->upper = *upper;
+    c->sources = c->room = v->memtable_count + v->version->run_count;
+    c->tables_room = ranged_tables(v);
+    c->list = mem_new_array(alloc, c->room, sizeof *c->list);
+    c->newest = mem_new_array(alloc, c->sources, sizeof *c->newest);
+    c->tables = mem_new_array(alloc, c->tables_room + 1, sizeof *c->tables);
+    if (!c->list || !c->newest || !c->tables)
+        return op_fail_memory(op);
+    return take_sources(op, v, c);
+}
+
 void covers_free(struct covers *c, const struct alloc *alloc)
 {
     mem_free(alloc, c->list, c->room * sizeof *c->list);
     mem_free(alloc, c->newest, c->sources * sizeof *c->newest);
-    if (c->arena.alloc)
-        arena_free(&c->arena);
+    mem_free(alloc, c->tables, (c->tables_room + 1) * sizeof *c->tables);
     *c = (struct covers){.count = 0};
 }
 
-static bool is_over(const struct cover *piece, struct slice key)
-{
-    return slice_compare(key, piece->from) >= 0 && slice_compare(key, piece->to) < 0;
-}
+/* ---- asked ---- */
 
-const struct cover *covers_find(struct covers *c, struct slice key)
+/* The first table of which a piece ends above the key. */
+static size_t tables_from(const struct covers_source *s, struct slice key)
 {
-    if (c->at < c->count && is_over(&c->list[c->at], key))
-        return &c->list[c->at];
-    size_t low = 0, high = c->count;
+    size_t low = 0, high = s->table_count;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        if (slice_compare(c->list[middle].to, key) <= 0)
+        const struct ranges *r = s->tables[middle];
+        if (slice_compare(r->list[r->count - 1].to, key) <= 0)
             low = middle + 1;
         else
             high = middle;
     }
-    c->at = low;
-    return low < c->count && is_over(&c->list[low], key) ? &c->list[low] : NULL;
+    return low;
+}
+
+/* The source's first piece that ends above the key (false: none), and where the one before ends. */
+static bool around(const struct covers *c, const struct covers_source *s, struct slice key,
+                   struct cover *piece, struct slice *end)
+{
+    if (s->skyline) {
+        const struct cover *p = skyline_around(s->skyline, key, end);
+        if (p)
+            *piece = *p;
+        return p != NULL;
+    }
+    const size_t t = tables_from(s, key);
+    const struct ranges *r = t < s->table_count ? s->tables[t] : NULL;
+    const struct ranges *before = t ? s->tables[t - 1] : NULL;
+    const size_t i = r ? ranges_from(r, key) : 0;
+    *end = i ? r->list[i - 1].to : before ? before->list[before->count - 1].to : (struct slice){0};
+    if (r)
+        *piece = (struct cover){r->list[i].from, r->list[i].to, range_newest(&r->list[i], c->seq),
+                                s->number};
+    return r != NULL;
+}
+
+/* The stretch begins no earlier, or ends no later, than there. */
+static void begin_at(struct covers *c, struct slice key)
+{
+    if (!c->has_from || slice_compare(c->near.from, key) < 0)
+        c->near.from = key;
+    c->has_from = true;
+}
+
+static void end_at(struct covers *c, struct slice key)
+{
+    if (!c->has_to || slice_compare(c->near.to, key) > 0)
+        c->near.to = key;
+    c->has_to = true;
+}
+
+/* What a source says of the key and its neighbours, laid below what newer ones said. */
+static void lay_below(struct covers *c, const struct covers_source *s, struct slice key)
+{
+    struct cover piece = {.seq = 0};
+    struct slice end = {NULL, 0};
+    if (!around(c, s, key, &piece, &end)) {
+        if (end.data)
+            begin_at(c, end);
+    } else if (slice_compare(key, piece.from) < 0) {
+        end_at(c, piece.from);
+        if (end.data)
+            begin_at(c, end);
+    } else {
+        begin_at(c, piece.from);
+        end_at(c, piece.to);
+        if (piece.seq > c->near.seq) {
+            c->near.seq = piece.seq;
+            c->near.source = s->number;
+        }
+    }
+}
+
+/* Sources with nothing newer than what was found have no say in it. */
+static void find_stretch(struct covers *c, struct slice key)
+{
+    c->near = (struct cover){.seq = 0};
+    c->has_from = c->has_to = false;
+    c->stretch++;
+    for (size_t i = 0; i < c->count; i++)
+        if (c->list[i].newest > c->near.seq)
+            lay_below(c, &c->list[i], key);
+    if (c->near.seq && c->has_lower)
+        begin_at(c, c->lower);
+    if (c->near.seq && c->has_upper)
+        end_at(c, c->upper);
+}
+
+const struct cover *covers_find(struct covers *c, struct slice key)
+{
+    if (c->stretch == 0 || (c->has_from && slice_compare(key, c->near.from) < 0) ||
+        (c->has_to && slice_compare(key, c->near.to) >= 0))
+        find_stretch(c, key);
+    return c->near.seq ? &c->near : NULL;
 }

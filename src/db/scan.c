@@ -68,8 +68,8 @@ static inline const struct cover *cover_of(struct tamiz_iter *it)
 static void pass(struct tamiz_iter *it, const struct cover *c, bool backwards)
 {
     const struct merge_past past = {c->source + 1, it->covers.newest, c->seq};
-    it->passed = it->passing == c ? it->passed + 1 : 0;
-    it->passing = c;
+    it->passed = it->passing == it->covers.stretch ? it->passed + 1 : 0;
+    it->passing = it->covers.stretch;
     if (it->passed >= PASS_STEPS && merge_skip(it->merge, &past, backwards ? c->from : c->to))
         return;
     if (backwards)

@@ -22,12 +22,12 @@ struct tamiz_iter {
     struct counters count;
     struct op op;
     struct iter *merge;
-    struct covers covers;        /* range deletes; most iterators see none */
-    const struct cover *passing; /* the piece whose keys are being passed, so many so far */
+    struct covers covers; /* range deletes; most iterators see none */
+    uint64_t passing;     /* the stretch (covers.h) whose keys are being passed, so many so far */
     uint32_t passed;
     uint64_t stamp_max;
     uint64_t now_us; /* when its values for a time are judged; 0: it has met none yet */
-    bool plain; /* its sources suit whoever asks for nothing special: can wait in the park */
+    bool plain;      /* its sources suit whoever asks for nothing special: can wait in the park */
     bool has_lower, has_upper;
     struct buf lower, upper;
     struct read_range range; /* the same, for the runs; borrows them */

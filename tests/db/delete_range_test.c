@@ -5,6 +5,7 @@
  */
 #define _POSIX_C_SOURCE 200809L /* strdup */
 #include "kit.h"
+#include "support/alloc_fail.h"
 
 #include <stdlib.h>
 
@@ -264,6 +265,41 @@ static void iterators_pass_a_deleted_range_without_walking_it(void **state)
         assert_true(steps_over(db, false) < 100);
         finish(&w, db);
     }
+}
+
+/* What opening an iterator and a seek take does not grow with the deletes they never come near. */
+static void opening_an_iterator_asks_no_range_delete(void **state)
+{
+    (void)state;
+    size_t asked[2];
+    for (int many = 0; many < 2; many++) {
+        struct alloc_fail memory;
+        struct world w = world_new(7);
+        tamiz_options o = TAMIZ_OPTIONS_INIT;
+        tamiz *db;
+        tamiz_iter *it;
+        alloc_fail_init(&memory);
+        o.env = w.env;
+        o.allocator = memory.alloc.hook;
+        o.threads = 0;
+        assert_public(tamiz_open("s", &o, &db), TAMIZ_OK);
+        test_put(db, "k9", "1");
+        for (int i = 0; i < (many ? 1000 : 10); i++) {
+            char from[16], to[16];
+            snprintf(from, sizeof from, "k%05d", 10 * i);
+            snprintf(to, sizeof to, "k%05d", 10 * i + 5);
+            delete_range(db, from, to);
+        }
+        const size_t before = memory.bytes;
+        assert_public(tamiz_iter_open(db, NULL, &it), TAMIZ_OK);
+        tamiz_iter_seek(it, "k9", 2);
+        assert_true(tamiz_iter_valid(it));
+        asked[many] = memory.bytes - before;
+        tamiz_iter_close(it);
+        finish(&w, db);
+        alloc_fail_done(&memory);
+    }
+    assert_int_equal(asked[0], asked[1]);
 }
 
 /* A tombstone of sequence 0, the oldest version that there can be: a value for a time that had got
@@ -566,6 +602,7 @@ int main(void)
         cmocka_unit_test(a_filter_that_denies_a_key_does_not_hide_its_range_delete),
         cmocka_unit_test(multi_get_sees_what_get_sees),
         cmocka_unit_test(iterators_pass_a_deleted_range_without_walking_it),
+        cmocka_unit_test(opening_an_iterator_asks_no_range_delete),
         cmocka_unit_test(the_oldest_version_under_a_range_delete_is_passed_both_ways),
         cmocka_unit_test(a_snapshot_older_than_a_range_delete_sees_past_it_in_both_directions),
         cmocka_unit_test(R05_a_range_delete_stays_within_its_bounds_through_partial_merges),
