@@ -11,6 +11,7 @@ enum {
     GROUP_WRITERS = 64,
     GATHER_PART = 4,   /* a leader waits up to such a part of a sync for others to come */
     GATHER_PAUSE = 16, /* … and not for so many groups after one that nobody came to */
+    GATHER_LOOKS = 100000, /* … whatever the clock says: a simulation's may stand still */
 };
 
 /* ---- the group ---- */
@@ -379,12 +380,12 @@ static void gather(struct store *s, const struct writer *w)
         return;
     }
     const uint64_t until = env_monotonic_ns(s->env) + s->sync_ns / GATHER_PART;
-    uint32_t here;
+    uint32_t here, looks = 0;
     mutex_unlock(&s->mutex);
     do {
         thread_yield();
         here = atomic_load_explicit(&s->queued, memory_order_relaxed);
-    } while (here < expected && env_monotonic_ns(s->env) < until);
+    } while (here < expected && ++looks < GATHER_LOOKS && env_monotonic_ns(s->env) < until);
     mutex_lock(&s->mutex);
     s->gather_pause = here == 1 ? GATHER_PAUSE : 0;
 }
