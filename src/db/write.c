@@ -9,8 +9,8 @@
 enum {
     GROUP_BYTES = 1 << 20, /* a group takes followers until it has so much */
     GROUP_WRITERS = 64,
-    GATHER_PART = 4,   /* a leader waits up to such a part of a sync for others to come */
-    GATHER_PAUSE = 16, /* … and not for so many groups after one that nobody came to */
+    GATHER_PART = 4,       /* a leader waits up to such a part of a sync for others to come */
+    GATHER_PAUSE = 16,     /* … and not for so many groups after one that nobody came to */
     GATHER_LOOKS = 100000, /* … whatever the clock says: a simulation's may stand still */
 };
 
@@ -363,10 +363,10 @@ static void step_aside(struct store *s, struct writer *w)
 }
 
 /*
- * Those whom the last sync let go are mostly on their way back, the last leader first. A leader that
- * did not wait for them would sync for itself alone, and they for theirs: two syncs where one does.
- * As many are expected as there were when that group ended, for a part of what a sync takes; a
- * writer that was alone expects nobody. Vain waits become rare. mutex held, given up in between.
+ * Those whom the last sync let go are mostly on their way back, the last leader first. A leader
+ * that did not wait for them would sync for itself alone, and they for theirs: two syncs where one
+ * does. As many are expected as there were when that group ended, for a part of what a sync takes;
+ * a writer that was alone expects nobody. Vain waits become rare. mutex held, given up in between.
  */
 static void gather(struct store *s, const struct writer *w)
 {
