@@ -224,8 +224,7 @@ static const struct experiment {
     int (*run)(struct call *call);
     const char *flags;
 } experiments[] = {
-    {"avoided-reads", avoided_reads_run,
-     WORDS_FLAGS "--keys-as --count --filters --cache --tree "},
+    {"avoided-reads", avoided_reads_run, WORDS_FLAGS "--keys-as --count --filters --cache --tree "},
     {"curve", lab_curve, "--count --filters "},
     {"levels", lab_levels_run, "--count --filters --dir "},
     {"cache", lab_cache, WORDS_FLAGS "--keys-as --count "},

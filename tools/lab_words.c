@@ -68,8 +68,7 @@ static void probes_make_up(struct words *words, enum spread spread, const struct
                            size_t key_count, uint64_t count, struct random *random)
 {
     struct text probe = {0};
-    const struct zipf z =
-        spread == ZIPF ? zipf_start(key_count) : (struct zipf){.n = key_count};
+    const struct zipf z = spread == ZIPF ? zipf_start(key_count) : (struct zipf){.n = key_count};
     for (uint64_t i = 0; i < count; i++) {
         const uint64_t at = spread == SEQUENTIAL ? i * key_count / count
                             : spread == ZIPF     ? fnv(zipf_next(&z, random)) % key_count

@@ -28,8 +28,8 @@ void text_word(struct text *t, const char *word);
 void text_printf(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_clear(struct text *t);
 void text_free(struct text *t);
-/* Breaks lines that are wider than `width` (0: none is) at blanks; they go on two columns further in
- * than they began. */
+/* Breaks lines that are wider than `width` (0: none is) at blanks; they go on two columns further
+ * in than they began. */
 void text_fold(struct text *t, size_t width);
 /* Writes all of it to `to` and empties it; false: the file refused. */
 bool text_flush(struct text *t, FILE *to);

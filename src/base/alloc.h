@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The only caller of malloc. Every store has its own allocator (the embedder's hook, or libc), and
- * sizes are given both ways, so that what is in use is known without a header on each piece: a store
- * counts it.
+ * sizes are given both ways, so that what is in use is known without a header on each piece: a
+ * store counts it.
  *
  * Buffers handed to the user are different: tamiz_free() gets nothing but the address, so those
  * carry a small header with a copy of the hook, may outlive their store and are not counted.
@@ -14,7 +14,8 @@
 
 #include "tamiz/types.h"
 
-/* What is in use, in parts on lines of their own, so that threads do not share one. Starts all 0. */
+/* What is in use, in parts on lines of their own, so that threads do not share one. Starts all 0.
+ */
 enum { ALLOC_STRIPES = 8 };
 struct alloc_count {
     struct {

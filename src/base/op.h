@@ -64,9 +64,9 @@ struct counters {
     counter checkpoints, backups, copied_bytes_linked, copied_bytes;
     counter ingests, ingested_tables, ingested_bytes_linked, ingested_bytes_copied;
     counter background_us, filter_build_us; /* flushes and merges; building filters, of that */
-    counter tables_dropped;                /* inside a range delete, unread */
+    counter tables_dropped;                 /* inside a range delete, unread */
     counter judged_dropped, judged_changed, judged_again; /* by compaction filters */
-    counter followed_squares;              /* of the ledger: db/ledger.c */
+    counter followed_squares;                             /* of the ledger: db/ledger.c */
     counter filter_audits, filter_denials; /* negatives really looked into; and found wrong */
     struct io_counters io[IO_PURPOSES];
     struct level_counters memtables; /* steps with no level */

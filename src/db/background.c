@@ -248,12 +248,18 @@ static uint32_t merges_at_once(const struct store *s)
                                   : 1; /* one thread stays free for flushes */
 }
 
+/* Whether the background ever merges it unasked, as the keyspace was opened. mutex held. */
+static bool merges_unasked(const struct tamiz *db)
+{
+    return db->named && db->options.compaction != TAMIZ_COMPACTION_OFF &&
+           !db->store->options.read_only;
+}
+
 static bool merge_wanted(const struct tamiz *db)
 {
     const struct store *s = db->store;
-    return db->paused == 0 && db->named && !db->dropped && s->merging < merges_at_once(s) &&
-           db->options.compaction != TAMIZ_COMPACTION_OFF &&
-           db->merge_error.status != TAMIZ_CORRUPTION && !s->options.read_only &&
+    return merges_unasked(db) && db->paused == 0 && !db->dropped &&
+           s->merging < merges_at_once(s) && db->merge_error.status != TAMIZ_CORRUPTION &&
            (db->retry_merge_ns == 0 || env_monotonic_ns(s->env) >= db->retry_merge_ns);
 }
 
@@ -460,7 +466,8 @@ static bool work_pending(struct tamiz *db)
 bool background_settled(struct tamiz *db)
 {
     mutex_lock(&db->store->mutex);
-    const bool settled = !db->flushing && db->merging == 0 && !work_pending(db) && idle_at_rest(db);
+    const bool settled = !db->flushing && db->merging == 0 && !work_pending(db) &&
+                         (!merges_unasked(db) || idle_at_rest(db));
     mutex_unlock(&db->store->mutex);
     return settled;
 }

@@ -293,7 +293,8 @@ static tamiz_status find_in_log(struct salvage *r, const struct log_reader *log,
 static tamiz_status take_write(struct salvage *r, const struct batch_write *w)
 {
     struct salvage_tree *tree = tree_find(r, w->keyspace);
-    if (!tree && r->has_manifest && w->keyspace >= r->s->state.next_keyspace)
+    const uint64_t end = r->has_manifest ? r->s->state.next_keyspace : KEYSPACE_ID_MAX + 1;
+    if (!tree && w->keyspace >= end)
         return op_fail(r->op, TAMIZ_CORRUPTION, "a write for keyspace %llu, which was never made",
                        (unsigned long long)w->keyspace);
     if (!tree && r->has_manifest)

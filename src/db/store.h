@@ -109,10 +109,10 @@ struct store {
     struct condition work;     /* there may be a job */
     uint64_t work_calls;       /* how often that was said */
     struct writer *first_writer, *last_writer;
-    _Atomic uint32_t queued; /* writers from the first to the last; read anywhere */
-    uint32_t expected;       /* how many they were when the last group ended, and it with them */
-    uint32_t gather_pause;   /* groups for which no leader waits for others */
-    uint64_t sync_ns;        /* how long the leader's last sync took; the leader's */
+    _Atomic uint32_t queued;  /* writers from the first to the last; read anywhere */
+    uint32_t expected;        /* how many they were when the last group ended, and it with them */
+    uint32_t gather_pause;    /* groups for which no leader waits for others */
+    uint64_t sync_ns;         /* how long the leader's last sync took; the leader's */
     struct tamiz **keyspaces; /* that can be used, ids ascending; [0] is the default one */
     size_t keyspace_count, keyspace_room;
     struct tamiz *dropped;         /* handles that answer TAMIZ_CLOSED until the store is closed */

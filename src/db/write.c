@@ -9,8 +9,9 @@
 enum {
     GROUP_BYTES = 1 << 20, /* a group takes followers until it has so much */
     GROUP_WRITERS = 64,
-    GATHER_PART = 4,   /* a leader waits up to such a part of a sync for others to come */
-    GATHER_PAUSE = 16, /* … and not for so many groups after one that nobody came to */
+    GATHER_PART = 4,       /* a leader waits up to such a part of a sync for others to come */
+    GATHER_PAUSE = 16,     /* … and not for so many groups after one that nobody came to */
+    GATHER_LOOKS = 100000, /* … whatever the clock says: a simulation's may stand still */
 };
 
 /* ---- the group ---- */
@@ -362,10 +363,10 @@ static void step_aside(struct store *s, struct writer *w)
 }
 
 /*
- * Those whom the last sync let go are mostly on their way back, the last leader first. A leader that
- * did not wait for them would sync for itself alone, and they for theirs: two syncs where one does.
- * As many are expected as there were when that group ended, for a part of what a sync takes; a
- * writer that was alone expects nobody. Vain waits become rare. mutex held, given up in between.
+ * Those whom the last sync let go are mostly on their way back, the last leader first. A leader
+ * that did not wait for them would sync for itself alone, and they for theirs: two syncs where one
+ * does. As many are expected as there were when that group ended, for a part of what a sync takes;
+ * a writer that was alone expects nobody. Vain waits become rare. mutex held, given up in between.
  */
 static void gather(struct store *s, const struct writer *w)
 {
@@ -379,12 +380,12 @@ static void gather(struct store *s, const struct writer *w)
         return;
     }
     const uint64_t until = env_monotonic_ns(s->env) + s->sync_ns / GATHER_PART;
-    uint32_t here;
+    uint32_t here, looks = 0;
     mutex_unlock(&s->mutex);
     do {
         thread_yield();
         here = atomic_load_explicit(&s->queued, memory_order_relaxed);
-    } while (here < expected && env_monotonic_ns(s->env) < until);
+    } while (here < expected && ++looks < GATHER_LOOKS && env_monotonic_ns(s->env) < until);
     mutex_lock(&s->mutex);
     s->gather_pause = here == 1 ? GATHER_PAUSE : 0;
 }

@@ -53,8 +53,8 @@ bool write_sync_is_due(const struct store *s);
  * the disk afterwards. On failure nothing may have come of it. No lock held. */
 tamiz_status store_log_skip(struct op *op, struct store *s, uint64_t seq);
 /* After an append or a sync failed: a log that failed is left for good. If only an append failed,
- * all that was acknowledged is in the memtable and in the log's good part, and a new log goes on. If
- * a sync failed, acknowledged bytes of it may be lost: before the next write the memtables must
+ * all that was acknowledged is in the memtable and in the log's good part, and a new log goes on.
+ * If a sync failed, acknowledged bytes of it may be lost: before the next write the memtables must
  * reach tables, all together. No lock held. */
 void store_log_failed(struct op *op, struct store *s);
 

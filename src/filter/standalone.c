@@ -125,7 +125,8 @@ bool tamiz_filter_may_contain(const tamiz_filter *filter, uint64_t hash)
 
 bool tamiz_filter_may_contain_key(const tamiz_filter *filter, const void *key, size_t size)
 {
-    return !filter || filter_view_may_contain(&filter->live.view, hash_key_short(slice_of(key, size)));
+    return !filter ||
+           filter_view_may_contain(&filter->live.view, hash_key_short(slice_of(key, size)));
 }
 
 void tamiz_filter_may_contain_many(const tamiz_filter *filter, const uint64_t *hashes, size_t n,

@@ -113,8 +113,8 @@ void block_fetch_search(const struct block *b);
 struct block_near {
     uint32_t from, end;
 };
-/* *near, and the entry that a search for the key will look at is on its way. false: the block has no
- * ranks, and *near nothing. */
+/* *near, and the entry that a search for the key will look at is on its way. false: the block has
+ * no ranks, and *near nothing. */
 bool block_fetch_near(const struct block *b, struct slice key, struct block_near *near);
 
 /* Index of the first entry that is not before (key, stamp) in version order: 0..count. UINT32_MAX:

@@ -30,7 +30,7 @@ enum {
     GRANULE = 64,
     SECOND = 8, /* lists a power of two */
     SECOND_BITS = 3,
-    LOOK = 8, /* pieces of a list */
+    LOOK = 8,   /* pieces of a list */
     FIRST = 32, /* powers of two: pieces are counted in 32 bits */
     PAGE = 4096,
     HUGE_PAGE = 2 << 20,
@@ -143,8 +143,9 @@ static void list_remove(struct heap *h, void *p)
         h->first_bits &= ~(UINT32_C(1) << at.first);
 }
 
-/* Among the first few of the list that n itself belongs to. Blocks are nearly all of a size: most of
- * what was freed is there, and without a look it would wait for its neighbours to be freed, too. */
+/* Among the first few of the list that n itself belongs to. Blocks are nearly all of a size: most
+ * of what was freed is there, and without a look it would wait for its neighbours to be freed, too.
+ */
 static void *list_find_near(const struct heap *h, uint32_t n)
 {
     const struct list_place at = place_of(n);

@@ -35,7 +35,8 @@ void heap_give(struct heap *h, void *p); /* NULL is fine */
 size_t heap_whole(size_t size);
 /* Bytes of all chunks. */
 size_t heap_bytes(struct heap *h);
-/* Bytes of those that no piece has had so far, in whole pages: the system has not given them yet. */
+/* Bytes of those that no piece has had so far, in whole pages: the system has not given them yet.
+ */
 size_t heap_untouched(struct heap *h);
 /* The same as an allocator, for whoever is given one. Lives as long as the heap. */
 const struct alloc *heap_alloc(const struct heap *h);

@@ -10,8 +10,8 @@
  * that the last entry's fits into 16 bits. So the numbers are used up by the stretch that the block
  * covers, whatever part of their alphabet the keys use.
  *
- *     base u64 | shift u8 | skip u8 | the skipped bytes, padded to an even number | rank u16 × count
- *     | padding to whole strides
+ *     base u64 | shift u8 | skip u8 | the skipped bytes, padded to an even number | rank u16 ×
+ * count | padding to whole strides
  */
 #ifndef TAMIZ_TABLE_RANKS_H
 #define TAMIZ_TABLE_RANKS_H

@@ -109,13 +109,16 @@ static void what_is_at_rest_is_not_merged_again(void **state)
 static void never_means_never(void **state)
 {
     (void)state;
-    struct idle i = idle_open("idle_merge=0");
-    put_run(i.db, "a");
-    put_run(i.db, "b");
-    assert_true(settled(i.db));
-    pass(&i, 1000000);
-    assert_int_equal(runs_of(i.db), 2);
-    idle_close(&i);
+    const char *const ways[] = {"idle_merge=0", "compaction=off"};
+    for (size_t k = 0; k < 2; k++) {
+        struct idle i = idle_open(ways[k]);
+        put_run(i.db, "a");
+        put_run(i.db, "b");
+        assert_true(settled(i.db));
+        pass(&i, 1000000);
+        assert_int_equal(runs_of(i.db), 2);
+        idle_close(&i);
+    }
 }
 
 static void each_keyspace_has_its_own_quiet_time(void **state)
