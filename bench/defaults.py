@@ -5,7 +5,7 @@
     bench/defaults.py [--bin build/release/bench] [--dir DIR] [--num 2m] [--repeats 1] [--append FILE] [--quick NAME ...]
 
 One eighth of the default memtable and table, so that 2 M keys make a tree of the shape that 16 M make. Every row: fillrandom until
-settled; then, warmed, absent and present keys and short scans; then absent keys once more with 2 MiB of cache around the page cache,
+settled, which is at rest; then, warmed, absent and present keys and short scans; then absent keys once more with 2 MiB of cache around the page cache,
 for device reads. Ratios are of the default's median to the row's: above 1 the row is better. Rows take turns, a repeat at a time.
 """
 import argparse
@@ -17,8 +17,8 @@ import subprocess
 import sys
 import tempfile
 
-BASE = "memtable=8MiB table=4MiB idle_merge=0"
-ROWS = [("default", ""), ("idle_merge=1000", "idle_merge=1000"),
+BASE = "memtable=8MiB table=4MiB"
+ROWS = [("default", ""), ("idle_merge=0", "idle_merge=0"),
         ("compaction=lazy", "compaction=lazy"), ("compaction=tiered", "compaction=tiered"),
         ("size_ratio=4", "size_ratio=4"), ("size_ratio=16", "size_ratio=16"),
         ("level0_runs=4", "level0_runs=4"), ("level0_runs=16", "level0_runs=16"),

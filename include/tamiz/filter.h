@@ -92,7 +92,7 @@ TAMIZ_API tamiz_status tamiz_filter_remove(tamiz_filter *filter, uint64_t hash);
  * removes. */
 TAMIZ_API bool tamiz_filter_may_contain(const tamiz_filter *filter, uint64_t hash);
 /* The same of a key that was added as tamiz_hash(key, size): one call, and the quickest way to ask
- * for a single key. */
+ * for a single key. `key` may be NULL where size is 0. */
 TAMIZ_API bool tamiz_filter_may_contain_key(const tamiz_filter *filter, const void *key,
                                             size_t size);
 /* The same for `n` at once into maybe[0..n), faster for large filters: cache lines are fetched

@@ -23,3 +23,18 @@ size_t key_separator(struct slice a, struct slice b, uint8_t *out)
         memcpy(out, a.data, a.size);
     return a.size;
 }
+
+const uint8_t *keyspace_name_fault(struct slice name)
+{
+    for (size_t i = 0; i < name.size; i++) {
+        const uint8_t c = name.data[i];
+        if (c < 0x20 || c == 0x7f || c == '"' || c == '\\')
+            return &name.data[i];
+    }
+    return NULL;
+}
+
+bool keyspace_name_is_proper(struct slice name)
+{
+    return name.size > 0 && name.size <= KEYSPACE_NAME_MAX && !keyspace_name_fault(name);
+}

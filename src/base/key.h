@@ -31,8 +31,14 @@ static inline bool kind_is_known(unsigned kind)
 #define SEQ_MAX        ((UINT64_C(1) << 60) - 1)
 #define KEY_SIZE_MAX   65535u
 #define VALUE_SIZE_MAX (UINT32_C(1) << 30)
-enum { KEYSPACE_NAME_MAX = 255 };                 /* 1 and more bytes, none of them 0 */
+enum { KEYSPACE_NAME_MAX = 255 };                 /* 1 and more bytes */
 #define KEYSPACE_ID_MAX ((UINT64_C(1) << 62) - 1) /* and from 1 on; 0: the default one */
+
+/* The first byte that no keyspace's name can have; NULL: none. Names stand in lines, in JSON and in
+ * labels of Prometheus, so control bytes, quotes and backslashes are out. */
+const uint8_t *keyspace_name_fault(struct slice name);
+/* 1 to KEYSPACE_NAME_MAX bytes and no such byte. */
+bool keyspace_name_is_proper(struct slice name);
 
 static inline uint64_t stamp_of(uint64_t seq, enum kind kind)
 {

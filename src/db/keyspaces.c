@@ -18,20 +18,18 @@ static const char default_name[] = "default";
 
 /* ---- names and options ---- */
 
-/* Names stand in lines, in JSON and in labels of Prometheus. */
 static tamiz_status check_name(const char *name)
 {
     const size_t size = name ? strlen(name) : 0;
     if (size == 0 || size > KEYSPACE_NAME_MAX)
         return op_refuse(TAMIZ_INVALID_ARGUMENT, "a keyspace's name of %zu bytes: want 1..%d", size,
                          KEYSPACE_NAME_MAX);
-    for (const char *at = name; *at; at++)
-        if ((unsigned char)*at < 0x20 || *at == 0x7f || *at == '"' || *at == '\\')
-            return op_refuse(
-                TAMIZ_INVALID_ARGUMENT,
-                "a keyspace's name with the byte 0x%02x: want no control bytes, quotes "
-                "or backslashes",
-                (unsigned)(unsigned char)*at);
+    const uint8_t *fault = keyspace_name_fault(slice_of(name, size));
+    if (fault)
+        return op_refuse(TAMIZ_INVALID_ARGUMENT,
+                         "a keyspace's name with the byte 0x%02x: want no control bytes, quotes "
+                         "or backslashes",
+                         (unsigned)*fault);
     return TAMIZ_OK;
 }
 

@@ -57,7 +57,7 @@ static bool trees_reserve(struct salvage *r)
 static tamiz_status tree_call(struct salvage *r, struct salvage_tree *tree, struct slice name)
 {
     char words[KEYSPACE_NAME_MAX + 1];
-    if (tree->name || name.size == 0 || name.size > KEYSPACE_NAME_MAX)
+    if (tree->name || !keyspace_name_is_proper(name))
         return TAMIZ_OK;
     memcpy(words, name.data, name.size);
     words[name.size] = 0;

@@ -269,9 +269,9 @@ static bool take_keyspace(struct slice bytes, struct table_properties *p)
 {
     struct reader r = reader_of(bytes);
     p->keyspace = reader_varint(&r);
-    const struct slice name = p->keyspace_name = reader_take(&r, reader_left(&r));
-    return !r.bad && p->keyspace > 0 && p->keyspace <= KEYSPACE_ID_MAX && name.size > 0 &&
-           name.size <= KEYSPACE_NAME_MAX && !memchr(name.data, 0, name.size);
+    p->keyspace_name = reader_take(&r, reader_left(&r));
+    return !r.bad && p->keyspace > 0 && p->keyspace <= KEYSPACE_ID_MAX &&
+           keyspace_name_is_proper(p->keyspace_name);
 }
 
 static bool take_additions(struct reader *r, struct table_properties *p)

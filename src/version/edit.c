@@ -233,11 +233,12 @@ static tamiz_status take_keyspace(struct decoder *d, struct manifest_decoded *ou
             return fail_cut(d);
         if (k.name.size == 0 || k.name.size > KEYSPACE_NAME_MAX)
             return fail_range(d, "bytes of a keyspace's name", 1, KEYSPACE_NAME_MAX, k.name.size);
-        if (memchr(k.name.data, 0, k.name.size))
-            return op_fail(
-                d->op, TAMIZ_CORRUPTION,
-                "edit, byte %zu: expected a keyspace's name without zero bytes, found one",
-                d->field_at);
+        const uint8_t *fault = keyspace_name_fault(k.name);
+        if (fault)
+            return op_fail(d->op, TAMIZ_CORRUPTION,
+                           "edit, byte %zu: expected a keyspace's name without control bytes, "
+                           "quotes and backslashes, found 0x%02x",
+                           d->field_at, (unsigned)*fault);
     }
     buf_append(&out->keyspaces, &k, sizeof k);
     if (out->keyspaces.failed)
