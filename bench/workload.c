@@ -51,6 +51,7 @@ struct workload {
     int (*special)(struct thread *t); /* instead: does all of its own */
     bool fresh;                       /* begins with an empty store                          */
     bool writes;                      /* grows or changes it: wait until settled afterwards  */
+    bool mixed;                       /* writes and reads: begins warm as those that only read */
     bool multi;                       /* gets are put together into multi_gets               */
     bool own_clock;                   /* one thread, counted once                             */
     uint32_t divisor;                 /* of the number of operations: slow ones do fewer     */
@@ -670,14 +671,16 @@ static const struct workload workloads[] = {
     {"readseq", "read everything in order", .special = run_readseq, .own_clock = true},
     {"readreverse", "read everything backwards", .special = run_readreverse, .own_clock = true},
     {"readwhilewriting", "readrandom beside one thread that overwrites", .make = make_readrandom},
-    {"ycsba", "half gets, half puts, zipf 0.99", .make = make_ycsb_a, .writes = true},
-    {"ycsbb", "95 % gets, 5 % puts, zipf 0.99", .make = make_ycsb_b, .writes = true},
+    {"ycsba", "half gets, half puts, zipf 0.99", .make = make_ycsb_a, .writes = true,
+     .mixed = true},
+    {"ycsbb", "95 % gets, 5 % puts, zipf 0.99", .make = make_ycsb_b, .writes = true, .mixed = true},
     {"ycsbc", "gets, zipf 0.99", .make = make_ycsb_c},
-    {"ycsbd", "95 % gets of the newest keys, 5 % inserts", .make = make_ycsb_d, .writes = true},
+    {"ycsbd", "95 % gets of the newest keys, 5 % inserts", .make = make_ycsb_d, .writes = true,
+     .mixed = true},
     {"ycsbe", "95 % scans of up to 100 entries, 5 % inserts", .make = make_ycsb_e, .writes = true,
-     .divisor = 10},
+     .mixed = true, .divisor = 10},
     {"ycsbf", "half gets, half get and put of the same key, zipf 0.99", .make = make_ycsb_f,
-     .writes = true},
+     .writes = true, .mixed = true},
     {"compact", "merge everything", .special = run_compact, .own_clock = true},
     {"open", "open the store and get one key, five times", .special = run_open, .own_clock = true},
 };
@@ -885,8 +888,8 @@ int workload_run(struct bench *bench, const char *text, struct outcome *o)
     bench->stored = w->fresh ? bench->settings.num : bench->stored;
     round_prepare(&round);
     o->threads = round.threads;
-    if (!w->fresh && !w->writes && !w->special && bench->settings.warm && !bench->warmed &&
-        warm_up(&round) != 0)
+    if (!w->fresh && (!w->writes || w->mixed) && !w->special && bench->settings.warm &&
+        !bench->warmed && warm_up(&round) != 0)
         return -1;
     const int result = round_run(&round, o);
     if (w->fresh && round.ops < bench->settings.num)

@@ -231,6 +231,7 @@ static const struct experiment {
     {"cache", lab_cache, WORDS_FLAGS "--keys-as --count "},
     {"size", lab_size, WORDS_FLAGS "--keys-as --count "},
     {"whatif", lab_whatif, "--keys --probes --probe-count --probes-as --order --filters --cache "},
+    {"writes", lab_writes, "--keys --keys-as --count --dir "},
     {NULL, NULL, NULL}};
 
 /* Whether `name` and a blank stand in `flags`. */
@@ -263,6 +264,6 @@ int lab_run(struct call *call, tamiz *db)
         }
     return misuse(call,
                   "no experiment \"%s\"; there is avoided-reads, curve, levels, cache, size, "
-                  "whatif",
+                  "whatif, writes",
                   call->operands[0]);
 }

@@ -171,6 +171,8 @@ int kit_store_make(struct kit *kit, const char *options, size_t count)
         status = kit_open(kit, options, true, &db);
     if (status == EXIT_DONE) {
         const tamiz_status st = load(kit, db, count, batch);
+        kit->made = (tamiz_stats)TAMIZ_STATS_INIT;
+        (void)tamiz_stats_get(db, &kit->made);
         status =
             kit_close(kit, db, st == TAMIZ_OK ? EXIT_DONE : fail_status(kit->call, st, "loading"));
     }

@@ -21,7 +21,8 @@ struct kit {
     struct word *probes;
     bool *present; /* of each probe */
     size_t probe_count, absent_count;
-    char path[4096]; /* of the store that was made; "" */
+    char path[4096];  /* of the store that was made; "" */
+    tamiz_stats made; /* as it was when that was done */
 };
 
 /* From --keys, --probes, --count, --probe-count, --keys-as, --probes-as, --order, --seed, --dir.
@@ -53,5 +54,6 @@ int lab_curve(struct call *call);
 int lab_cache(struct call *call);
 int lab_size(struct call *call);
 int lab_whatif(struct call *call);
+int lab_writes(struct call *call);
 
 #endif

@@ -16,6 +16,14 @@ for name; do
     echo "$name: $verdict in $(($(date +%s) - began)) s"
     grep -E 'calls|faults|refusals|sequences|lies|orders|kills|^again' "build/sweeps/$name.log" | sed 's/^/    /'
 done
+# Random histories, long: on the release build, where two million steps of each set of options end within the hour.
+if [ -x build/release/tests/test_model_model ]; then
+    began=$(date +%s)
+    if TAMIZ_MODEL_STEPS=2000000 build/release/tests/test_model_model >build/sweeps/model.log 2>&1; then verdict=passed; else verdict=FAILED failed=1; fi
+    echo "model_model, 2,000,000 steps a set: $verdict in $(($(date +%s) - began)) s"
+else
+    echo "model_model: left out, there is no release build of it"
+fi
 if command -v valgrind >/dev/null 2>&1 && [ -d build/release/tests ]; then
     for name in db_store log_log version_manifest table_block compact_compact cases_reading; do
         if (cd build/release/tests && valgrind -q --error-exitcode=9 --leak-check=full ./test_"$name") >"build/sweeps/$name-valgrind.log" 2>&1; then

@@ -153,6 +153,9 @@ def is_green(test, known):
 
 
 def main():
+    if {"-h", "--help"} & set(sys.argv):
+        print(__doc__)
+        return False
     wanted = [a for a in sys.argv[1:] if not a.startswith("-")]
     mutants = [m for m in read_mutants() if not wanted or any(fnmatch.fnmatch(m["name"], w) for w in wanted)]
     if "--check" in sys.argv:

@@ -59,7 +59,7 @@ refused() {
 }
 for name in curve levels whatif; do refused "$name has no use for --keys-as" $name --keys-as hashed; done
 for name in curve levels; do refused "$name has no use for --probes-as" $name --probes-as zipf; done
-for name in cache size; do refused "$name has no use for --filters" $name --filters bloom:10; done
+for name in cache size writes; do refused "$name has no use for --filters" $name --filters bloom:10; done
 for name in avoided-reads cache size; do
     refused "want decimal or hashed" $name --keys-as random
     refused "want uniform, zipf or sequential" $name --count 100 --probes-as random
@@ -68,6 +68,11 @@ for name in avoided-reads cache size; do
 done
 
 # ---- predicted against actual ----
+"$tamiz" --json lab writes --count 120000 --seed 5 >writes.json && python3 -c 'import json
+rows = json.load(open("writes.json"))["rows"]
+assert len(rows) == 6 and all(r["measured"] > 1.5 and abs(r["difference"]) < 0.15 for r in rows), rows
+assert all(abs(r["predicted"] / r["measured"] - 1 - r["difference"]) < 0.01 for r in rows), rows' ||
+    { failed=1; echo "FAILED: lab writes"; }
 build() { python3 -c 'import random
 random.seed(2)
 k = ["%010d" % (i * 7919 % 1000003 * 2) for i in range(60000)]
