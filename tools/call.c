@@ -172,6 +172,15 @@ bool call_number(const struct call *call, const char *name, uint64_t *n)
     return false;
 }
 
+bool call_count(const struct call *call, const char *name, uint64_t *n)
+{
+    const char *value = call_flag(call, name);
+    if (!value || count_parse(value, n))
+        return true;
+    (void)misuse(call, "%s %s: want a number, such as 500000, 500k or 12m", name, value);
+    return false;
+}
+
 bool call_real(const struct call *call, const char *name, double *x)
 {
     const char *value = call_flag(call, name);

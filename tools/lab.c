@@ -22,13 +22,13 @@
 const struct flag lab_flags[] = {
     {"--keys", "FILE", "one key a line (none: 16-digit even numbers)"},
     {"--probes", "FILE", "one probe a line (none: absent neighbours of keys, and some keys)"},
-    {"--count", "N", "how many keys to make up (500,000)"},
+    {"--count", "N", "how many keys to make up, such as 12m (500k)"},
     {"--filters", "LIST", "such as bloom:10,blocked:10 (default: every kind there is)"},
     {"--cache", "SIZE", "the block cache (1MiB)"},
     {"--order", "ORDER", "of the probes: shuffled (default, sequential ones apart) or file"},
     {"--seed", "N", "of every shuffle (default: from the clock, printed)"},
     {"--tree", NULL, "leave the tree as it grows, not one merged run"},
-    {"--probe-count", "N", "how many probes to make up (100,000; size: 50,000)"},
+    {"--probe-count", "N", "how many probes to make up (100k; size: 50k)"},
     {"--keys-as", "WAY", "made-up keys: decimal (default) or hashed, as YCSB's"},
     {"--probes-as", "WAY", "made-up probes: uniform (default), zipf (YCSB's) or sequential"},
     {"--csv", "FILE", "write the rows"},
@@ -161,8 +161,8 @@ static bool lab_take(struct lab *lab, uint64_t *count, uint64_t *probe_count)
     lab->directory = call_flag(call, "--dir") ? call_flag(call, "--dir") : ".";
     lab->tree = call_flag(call, "--tree") != NULL;
     lab->seed = (uint64_t)time(NULL);
-    if (!call_number(call, "--seed", &lab->seed) || !call_number(call, "--count", count) ||
-        !call_number(call, "--probe-count", probe_count))
+    if (!call_number(call, "--seed", &lab->seed) || !call_count(call, "--count", count) ||
+        !call_count(call, "--probe-count", probe_count))
         return false;
     if (*count == 0 || *count > 1000000000 || *probe_count == 0 || *probe_count > 1000000000)
         return misuse(call, "--count and --probe-count: want 1..1000000000"), false;

@@ -164,7 +164,7 @@ int lab_curve(struct call *call)
 {
     struct sheet s = {.experiment = "curve", .title = "Kinds of filters: rate against bits"};
     uint64_t n = 100000;
-    if (!call_number(call, "--count", &n) || !call_number(call, "--seed", &s.seed))
+    if (!call_count(call, "--count", &n) || !call_number(call, "--seed", &s.seed))
         return EXIT_USAGE;
     if (n == 0 || n > 100000000)
         return misuse(call, "--count: want 1..100000000");

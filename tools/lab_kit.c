@@ -56,8 +56,8 @@ int kit_begin(struct kit *kit, struct call *call)
 
 int kit_fill(struct kit *kit, uint64_t keys, uint64_t probes)
 {
-    if (!call_number(kit->call, "--count", &keys) ||
-        !call_number(kit->call, "--probe-count", &probes))
+    if (!call_count(kit->call, "--count", &keys) ||
+        !call_count(kit->call, "--probe-count", &probes))
         return EXIT_USAGE;
     if (keys > 1000000000 || probes == 0 || probes > 1000000000)
         return misuse(kit->call, "--count and --probe-count: want 1..1000000000");

@@ -438,7 +438,7 @@ int lab_levels_run(struct call *call)
         lab.filter = "blocked:10";
     if (!lab.directory)
         lab.directory = ".";
-    if (!call_number(call, "--seed", &lab.seed) || !call_number(call, "--count", &lab.count))
+    if (!call_number(call, "--seed", &lab.seed) || !call_count(call, "--count", &lab.count))
         return EXIT_USAGE;
     if (lab.count < 1000 || lab.count > 1000000000)
         return misuse(call, "--count: want 1000..1000000000");

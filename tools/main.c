@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { TERMINAL_COLUMNS = 80, COMMAND_COLUMN = 30, FLAG_COLUMN = 23 };
+
 static const struct flag no_flags[] = {{NULL, NULL, NULL}};
 
 const struct command commands[] = {
@@ -80,14 +82,49 @@ const struct command *command_find(const char *name)
     return NULL;
 }
 
+/* `text` from `column` on, where the cursor is, in lines that fit a terminal. */
+static void print_wrapped(FILE *to, int column, const char *text)
+{
+    int at = column;
+    while (*text) {
+        const int word = (int)strcspn(text, " ");
+        if (at > column && at + 1 + word >= TERMINAL_COLUMNS) {
+            (void)fprintf(to, "\n%*s", column, "");
+            at = column;
+        } else if (at > column) {
+            (void)fputc(' ', to);
+            at++;
+        }
+        (void)fprintf(to, "%.*s", word, text);
+        at += word;
+        text += word;
+        text += strspn(text, " ");
+    }
+    (void)fputc('\n', to);
+}
+
+/* What something is called, and from `column` on what it does; below it, where it is long. */
+static void print_entry(FILE *to, const char *name, int column, const char *help)
+{
+    const int size = fprintf(to, "  %s", name);
+    if (size < column)
+        (void)fprintf(to, "%*s", column - size, "");
+    else
+        (void)fprintf(to, "\n%*s", column, "");
+    print_wrapped(to, column, help);
+}
+
 static void usage_all(FILE *to)
 {
+    char form[80];
     (void)fprintf(to,
                   "tamiz %s: an ordered key-value store whose filter numbers can be trusted\n\n"
                   "usage: tamiz [--json] [--hex] [--keyspace NAME] [-o OPTIONS] COMMAND ...\n\n",
                   tamiz_version());
-    for (const struct command *c = commands; c->name; c++)
-        (void)fprintf(to, "  %-10s %-16s %s\n", c->name, c->operands, c->help);
+    for (const struct command *c = commands; c->name; c++) {
+        (void)snprintf(form, sizeof form, "%-10s %s", c->name, c->operands);
+        print_entry(to, form, COMMAND_COLUMN, c->help);
+    }
     (void)fputs("\n"
                 "  --json         print one JSON document\n"
                 "  --hex          keys and values are hex digits, not text with \\xNN escapes\n"
@@ -100,11 +137,12 @@ static void usage_all(FILE *to)
 
 static void usage_one(const struct command *c, FILE *to)
 {
-    (void)fprintf(to, "usage: tamiz %s %s\n%s\n", c->name, c->operands, c->help);
+    (void)fprintf(to, "usage: tamiz %s %s\n", c->name, c->operands);
+    print_wrapped(to, 0, c->help);
     for (const struct flag *f = c->flags; f->name; f++) {
         char form[64];
         (void)snprintf(form, sizeof form, "%s %s", f->name, f->value ? f->value : "");
-        (void)fprintf(to, "  %-20s %s\n", form, f->help);
+        print_entry(to, form, FLAG_COLUMN, f->help);
     }
 }
 

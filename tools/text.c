@@ -261,6 +261,28 @@ bool number_parse(const char *word, uint64_t *n)
     return true;
 }
 
+bool count_parse(const char *word, uint64_t *n)
+{
+    static const struct unit {
+        char letter;
+        double factor;
+    } units[] = {{'k', 1e3}, {'K', 1 << 10}, {'m', 1e6}, {'M', 1 << 20}, {'G', 1 << 30}};
+    char *end;
+    double factor = 1;
+    if (number_parse(word, n))
+        return true;
+    if (word[0] < '0' || word[0] > '9')
+        return false;
+    const double got = strtod(word, &end);
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+        if (*end == units[i].letter)
+            factor = units[i].factor;
+    if (factor == 1 || end[1] || !(got * factor <= 1e18))
+        return false;
+    *n = (uint64_t)(got * factor);
+    return true;
+}
+
 bool real_parse(const char *word, double *x)
 {
     char *end;

@@ -46,6 +46,8 @@ void size_show(struct text *out, uint64_t bytes);
 
 /* The whole of `word` as a number; false: it is none, or out of range. */
 bool number_parse(const char *word, uint64_t *n);
+/* The same, or a number and a unit, as the bench takes them: k, m are 10^3, 10^6; K, M, G 2^10... */
+bool count_parse(const char *word, uint64_t *n);
 bool real_parse(const char *word, double *x);
 
 #endif

@@ -72,6 +72,8 @@ int call_run(struct call *call);
 const char *call_flag(const struct call *call, const char *name);
 /* false, and it was said: the flag's value is no number. Not given: *n is unchanged. */
 bool call_number(const struct call *call, const char *name, uint64_t *n);
+/* The same; 500k and 12m are numbers, too. */
+bool call_count(const struct call *call, const char *name, uint64_t *n);
 bool call_real(const struct call *call, const char *name, double *x);
 /* Bytes as typed, escapes and --hex understood. false, and it was said: not well-formed. */
 bool call_bytes(const struct call *call, const char *typed, struct text *out);

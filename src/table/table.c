@@ -160,7 +160,7 @@ void table_tell(struct op *op, const struct table *t, const struct table_read *h
                     .level = how->level,
                     .table = t->number,
                     .text = about.text,
-                    .filter = l->filter_name,
+                    .filter = l->properties.keys ? l->filter_name : "", /* else nothing to ask */
                     .expected_fpr = l->filter.family ? l->filter.expected_fpr : 0,
                     .filter_bits_per_key =
                         l->filter.family && l->properties.keys

@@ -170,6 +170,24 @@ static void a_filter_that_denies_a_key_does_not_hide_its_range_delete(void **sta
     finish(&w, db);
 }
 
+/* A table of nothing but range deletes has no filter that could be told. */
+static void a_range_delete_alone_in_its_table_is_told_with_no_filter(void **state)
+{
+    struct world w;
+    tamiz *db;
+    char *story;
+    start(state, &w, &db, SMALL "filter=blocked:16 compaction=off");
+    put_some(db, 0, 10, "old");
+    flush(db);
+    delete_range(db, "k000000", "k000100");
+    flush(db);
+    assert_public(tamiz_explain(db, "k000003", 7, NULL, &story), TAMIZ_OK);
+    assert_non_null(strstr(story, "deleted here with its range"));
+    assert_null(strstr(story, "blocked"));
+    tamiz_free(story);
+    finish(&w, db);
+}
+
 /* Sums up what a multi_get of all keys finds. */
 static size_t found_together(tamiz *db)
 {
@@ -600,6 +618,7 @@ int main(void)
         cmocka_unit_test(exactly_the_range_is_deleted_below_its_own_sequence),
         cmocka_unit_test(writes_of_one_batch_come_in_their_order),
         cmocka_unit_test(a_filter_that_denies_a_key_does_not_hide_its_range_delete),
+        cmocka_unit_test(a_range_delete_alone_in_its_table_is_told_with_no_filter),
         cmocka_unit_test(multi_get_sees_what_get_sees),
         cmocka_unit_test(iterators_pass_a_deleted_range_without_walking_it),
         cmocka_unit_test(opening_an_iterator_asks_no_range_delete),

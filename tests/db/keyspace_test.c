@@ -423,6 +423,18 @@ static void one_that_stalls_does_not_stop_the_others(void **state)
     tamiz_env_sim_free(w.sim);
 }
 
+/* What a filter was good for is told of the keyspace that has it, of no other. */
+static void expect_worth(tamiz *ks, bool told)
+{
+    char *text;
+    assert_public(tamiz_property(ks, "stats", &text), TAMIZ_OK);
+    const char *line = strstr(text, "\nlevel 0: ");
+    assert_int_equal(line != NULL, told);
+    if (told)
+        assert_non_null(strstr(line, " of filter avoided "));
+    tamiz_free(text);
+}
+
 static void counters_are_each_keyspaces_own(void **state)
 {
     (void)state;
@@ -444,6 +456,9 @@ static void counters_are_each_keyspaces_own(void **state)
     assert_non_null(strstr(lines, "tamiz_flushes{keyspace=\"a\"} 1"));
     tamiz_free(json);
     tamiz_free(lines);
+    assert_public(tamiz_exists(a, "00050x", 6, NULL), TAMIZ_NOT_FOUND);
+    expect_worth(a, true);
+    expect_worth(db, false);
     test_close(db);
     tamiz_env_sim_free(w.sim);
 }

@@ -60,6 +60,13 @@ has 0 "usage: tamiz" help
 has 0 "Exit status" --help
 has 0 "tamiz 0." --version
 has 0 "--prefix" help scan
+for command in "" $("$tamiz" help | sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p'); do
+    checks=$((checks + 1))
+    if "$tamiz" help $command | grep -E '^.{80}'; then
+        echo "FAILED: help $command: lines that wrap on 80 columns"
+        failed=$((failed + 1))
+    fi
+done
 has 0 "--prefix" scan --help
 has 2 "no command \"fetch\"" fetch store key
 has 2 "no command \"fetch\"" help fetch
@@ -68,6 +75,11 @@ has 2 "too many operands" get store a b
 has 2 "no flag \"--frob\"" get --frob store a
 has 2 "want KEY behind it" scan store --from
 has 2 "want a whole number" scan store --limit many
+has 2 "want a number, such as" lab curve --count 2q
+has 2 "want a number, such as" lab curve --count 2kk
+has 2 "want a number, such as" lab curve --count -1k
+has 0 "2,500 random hashes" lab curve --count 2.5k --filters blocked:10 --seed 1
+has 2 "want a number, such as" lab levels --count 2q
 
 # ---- a store that is not there, or not one ----
 has 3 "absent: there is no store" get absent a
