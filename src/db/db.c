@@ -8,6 +8,7 @@
 
 #include "db/background.h"
 #include "db/follow.h"
+#include "db/install.h"
 #include "db/keyspace.h"
 #include "db/life.h"
 #include "db/options.h"
@@ -114,6 +115,7 @@ void store_free(struct op *op, struct store *s)
         (void)epoch_reclaim(&s->epoch);
         store_collect(s);
     }
+    obsolete_free(s, s->obsolete); /* what must not be removed yet: the next opening does */
     cache_free(s->cache); /* hands what readers held to the epoch */
     if (s->epoch.slots)
         keyspaces_free(s);

@@ -346,13 +346,20 @@ void discard_tables(struct op *op, struct store *s, struct buf *tables)
     buf_clear(tables);
 }
 
-/* One obsolete table that nobody but the list refers to, taken off the list; NULL: none. mutex
- * held. */
+/* Nobody but the list refers to it. A table that was moved has a meta for each place it stood in,
+ * and views from before hold the older one: they have the handle in common. */
+static bool is_unread(const struct table_meta *m)
+{
+    return atomic_load_explicit(&m->refs, memory_order_acquire) == 1 &&
+           (!m->table || !table_is_shared(m->table));
+}
+
+/* One obsolete table that nobody reads, taken off the list; NULL: none. mutex held. */
 static struct obsolete *obsolete_take(struct store *s)
 {
     for (struct obsolete **at = &s->obsolete; *at; at = &(*at)->next) {
         struct obsolete *o = *at;
-        if (atomic_load_explicit(&o->meta->refs, memory_order_acquire) == 1) {
+        if (is_unread(o->meta)) {
             *at = o->next;
             return o;
         }

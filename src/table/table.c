@@ -57,6 +57,11 @@ struct table *table_share(struct table *t)
     return t;
 }
 
+bool table_is_shared(const struct table *t)
+{
+    return atomic_load_explicit(&t->holders, memory_order_acquire) > 1;
+}
+
 void table_free(struct table *t)
 {
     if (!t || atomic_fetch_sub_explicit(&t->holders, 1, memory_order_acq_rel) != 1)

@@ -88,6 +88,8 @@ tamiz_status table_pin(struct op *op, struct table *t);
 /* Another holder of the same handle: a table that only changes its level keeps what is in memory.
  */
 struct table *table_share(struct table *t);
+/* Somebody else holds it, too. Once false, it stays so unless the one holder shares it. */
+bool table_is_shared(const struct table *t);
 /* The last holder closes it: no reader can reach it any more. */
 void table_free(struct table *t);
 

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "support/store.h"
+#include "db/kit.h"
 
 struct sum {
     const tamiz_env *env;
@@ -116,12 +116,79 @@ static void closing_in_the_middle_of_merges_leaves_nothing_half_done(void **stat
     tamiz_env_memory_free(env);
 }
 
+/* One table, that no read has opened, in level 1. */
+static tamiz *with_a_moved_table(const struct world *w, tamiz_iter **iter)
+{
+    tamiz *db = test_open("s", "threads=0 idle_merge=0", w->env);
+    put_some(db, 0, 100, "v");
+    assert_public(tamiz_flush(db), TAMIZ_OK);
+    test_close(db);
+    db = test_open("s", "threads=0 idle_merge=0", w->env);
+    assert_public(tamiz_iter_open(db, NULL, iter), TAMIZ_OK);
+    assert_public(tamiz_compact_table(db, 0, 0), TAMIZ_OK);
+    assert_int_equal(test_count_files(w->env, "s", ".sst"), 1);
+    return db;
+}
+
+static void an_iterator_keeps_a_table_that_was_moved_and_then_removed(void **state)
+{
+    (void)state;
+    struct world w = world_new(1);
+    tamiz_iter *iter;
+    tamiz *db = with_a_moved_table(&w, &iter);
+    assert_public(tamiz_delete_range(db, "k", 1, "l", 1, NULL), TAMIZ_OK);
+    assert_public(tamiz_compact(db, NULL, 0, NULL, 0), TAMIZ_OK);
+    int keys = 0;
+    for (tamiz_iter_seek_first(iter); tamiz_iter_valid(iter); tamiz_iter_next(iter))
+        keys++;
+    assert_public(tamiz_iter_status(iter), TAMIZ_OK);
+    assert_int_equal(keys, 100);
+    tamiz_iter_close(iter);
+    assert_public(tamiz_flush(db), TAMIZ_OK);
+    test_close(db);
+    assert_int_equal(test_count_files(w.env, "s", ".sst"), 0);
+    tamiz_env_sim_free(w.sim);
+}
+
+static void closing_lets_go_of_tables_that_may_not_be_removed(void **state)
+{
+    (void)state;
+    struct world w = world_new(1);
+    tamiz *db = test_open("s", "threads=0 idle_merge=0", w.env);
+    tamiz_iter *iter;
+    for (int round = 0; round < 2; round++) {
+        put_some(db, 0, 100, "v");
+        assert_public(tamiz_flush(db), TAMIZ_OK);
+    }
+    assert_public(tamiz_iter_open(db, NULL, &iter), TAMIZ_OK);
+    tamiz_iter_seek_first(iter);
+    assert_public(tamiz_compact(db, NULL, 0, NULL, 0), TAMIZ_OK); /* two tables wait for it */
+    put_some(db, 0, 1, "w");
+    tamiz_sim_fault fault = TAMIZ_SIM_FAULT_INIT;
+    fault.call = TAMIZ_SIM_CHANGE;
+    fault.name = "MANIFEST-*";
+    fault.sticky = true;
+    assert_true(tamiz_env_sim_fault(w.sim, &fault));
+    assert_public(tamiz_flush(db), TAMIZ_IO_ERROR); /* which manifest is in force is not known */
+    tamiz_iter_close(iter);
+    test_close(db);
+    assert_int_equal(tamiz_env_sim_files_open(w.sim), 0);
+    tamiz_env_sim_clear(w.sim);
+    db = test_open("s", "threads=0", w.env);
+    expect_some(db, 0, 1, "w");
+    expect_some(db, 1, 100, "v");
+    test_close(db);
+    tamiz_env_sim_free(w.sim);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(after_deleting_everything_and_compacting_little_is_left),
         cmocka_unit_test(dead_ranges_do_not_stay_though_nobody_asks),
         cmocka_unit_test(closing_in_the_middle_of_merges_leaves_nothing_half_done),
+        cmocka_unit_test(an_iterator_keeps_a_table_that_was_moved_and_then_removed),
+        cmocka_unit_test(closing_lets_go_of_tables_that_may_not_be_removed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
