@@ -389,8 +389,9 @@ typedef struct tamiz_level_stats {
     uint64_t tables, bytes, keys; /* now */
     uint64_t filter_bytes; /* of the tables' filters, on disk                                  */
     uint64_t tables_considered; /* tables whose range spans a key that was asked for */
-    uint64_t filter_probes;
-    uint64_t filter_negatives; /* probes avoided: "definitely absent" */
+    uint64_t filter_probes;     /* negatives, true and false positives; and where tamiz_may_contain
+                                   heard     "maybe", or a read failed behind one, which nothing judged */
+    uint64_t filter_negatives;  /* probes avoided: "definitely absent" */
     uint64_t filter_true_positives;
     uint64_t filter_false_positives;
     double filter_expected_false_positives; /* theory: each probe of an absent key counts its

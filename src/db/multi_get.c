@@ -4,7 +4,9 @@
  * first every filter of every key is asked, in one loop behind the fetches of their lines; then
  * each key goes on to the first table that may have it, all of them waiting for memory in step, and
  * whatever must come from the device is read together. A key whose read was wasted is in the next
- * round with its next table. Two keys that want the same block read it once.
+ * round with its next table. Two keys that want the same block read it once. What a filter says of
+ * a key counts only when the key gets there, as in a single get: below the table that answers none
+ * was needed.
  *
  * Where tables have range deletes, the newest one over a key ends its list of tables: what it finds
  * is there or deleted, and whatever is older is deleted.
@@ -207,23 +209,36 @@ static tamiz_status pair_verdict(struct multi *m, const struct pending *p, struc
     return table_ask(m->op, pair->table, &p->lookup, &how, verdict);
 }
 
-/* Hears all filters; keeps, of each key's pairs, those that may have it. An error is the key's
- * answer. */
+/* On to the next of the key's tables that may have it, or behind the last. */
+static tamiz_status hear_next(struct multi *m, struct pending *p)
+{
+    while (m->options->use_filters && p->next < p->end) {
+        enum table_verdict verdict = TABLE_NO_FILTER;
+        const tamiz_status st = pair_verdict(m, p, &m->pairs[p->next], &verdict);
+        if (st != TAMIZ_OK || verdict != TABLE_NO)
+            return st;
+        p->next++;
+    }
+    return TAMIZ_OK;
+}
+
+/* The table did not have it. TAMIZ_NOT_FOUND: go on; else an error. */
+static tamiz_status pass(struct multi *m, struct pending *p)
+{
+    p->next++;
+    const tamiz_status st = hear_next(m, p);
+    return st == TAMIZ_OK ? TAMIZ_NOT_FOUND : st;
+}
+
+/* Brings each key to the first table that may have it; most that are absent are answered by that.
+ * An error is the key's answer. */
 static void hear_filters(struct multi *m)
 {
     for (uint32_t i = 0; i < m->count;) {
         struct pending *p = &m->keys[i];
-        uint32_t kept = p->next;
-        tamiz_status st = p->failed;
         tell_subject(m, p);
-        for (uint32_t k = p->next; st == TAMIZ_OK && k < p->end; k++) {
-            enum table_verdict verdict = TABLE_NO_FILTER;
-            st = pair_verdict(m, p, &m->pairs[k], &verdict);
-            if (verdict != TABLE_NO)
-                m->pairs[kept++] = m->pairs[k];
-        }
-        p->end = kept;
-        if (st == TAMIZ_OK && kept > p->next) {
+        const tamiz_status st = p->failed ? p->failed : hear_next(m, p);
+        if (st == TAMIZ_OK && p->next < p->end) {
             i++;
             continue;
         }
@@ -277,7 +292,8 @@ static bool advance(struct multi *m, uint32_t i, uint32_t *waits)
             p->waits = true;
             return false;
         }
-        p->next += st == TAMIZ_NOT_FOUND;
+        if (st == TAMIZ_NOT_FOUND)
+            st = pass(m, p);
     }
     if (p->is_followed && st >= 0)
         follow(m, p, st == TAMIZ_OK ? m->pairs[p->next].table : NULL);
@@ -295,10 +311,11 @@ static void read_ended(void *ctx, size_t i)
     struct slice value = {0};
     tell_subject(m, p);
     m->waits[i].request.status = m->requests[i].status;
-    const tamiz_status st = table_get_end(m->op, &m->waits[i], &stamp, &value, &pinned);
+    tamiz_status st = table_get_end(m->op, &m->waits[i], &stamp, &value, &pinned);
     p->followed.device_reads[m->pairs[p->next].level]++;
+    if (st == TAMIZ_NOT_FOUND)
+        st = pass(m, p);
     if (st == TAMIZ_NOT_FOUND) {
-        p->next++;
         p->waits = false; /* on to its next table, in the next round */
     } else {
         if (p->is_followed && st == TAMIZ_OK)
