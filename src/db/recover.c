@@ -140,9 +140,7 @@ static tamiz_status replay_record(struct op *op, struct replay *r, struct slice 
         return op_fail(op, TAMIZ_CORRUPTION,
                        "%s: a record begins at sequence %llu, expected %llu or more", path,
                        (unsigned long long)first, (unsigned long long)r->next_seq);
-    /* Of a group that failed: the next log begins before it. A record of no writes only says where
-     * it goes on, and may say it of the next log. */
-    if (count ? first >= limit_seq : first > limit_seq)
+    if (batch_is_beyond(first, count, limit_seq))
         return TAMIZ_OK;
     r->next_seq = first + count;
     while (st == TAMIZ_OK && batch_next(&reader, &write))
