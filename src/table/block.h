@@ -74,6 +74,8 @@ struct block_entry {
 bool block_open(struct slice payload, struct block *b);
 /* false: entry `i` runs out of the block or names a kind this version does not know. */
 bool block_entry_at(const struct block *b, uint32_t i, struct block_entry *e);
+/* Entry `i` as it stands, undecoded. false: it runs out of the block. */
+bool block_entry_bytes(const struct block *b, uint32_t i, struct slice *bytes);
 int block_entry_compare(const struct block_entry *e,
                         struct slice key); /* order of the entry's key against `key` */
 
