@@ -3,6 +3,7 @@
 
 #include "base/coding.h"
 #include "base/hash_short.h"
+#include "table/raw_entry.h"
 
 typedef unsigned long long ull; /* for printing */
 
@@ -36,7 +37,7 @@ bool columns_append(const struct block *b, struct buf *out)
     for (int f = 0; f < FIELDS; f++)
         for (uint32_t i = 0; i < b->count; i++) {
             struct slice entry, fields[FIELDS];
-            if (!block_entry_bytes(b, i, &entry) || !fields_of(entry, fields))
+            if (!entry_bytes(b, i, &entry) || !fields_of(entry, fields))
                 return false;
             buf_slice_append(out, fields[f]);
         }
