@@ -346,7 +346,7 @@ static void an_unknown_kind_of_entry_is_refused(void **state)
 static bool expand(struct slice columns, size_t size, uint8_t *payload)
 {
     uint8_t *room = mem_new(&alloc_libc, columns_room(size));
-    memset(room, 0xee, columns_room(size));
+    memset(room, 1, columns_room(size)); /* behind the columns: what would be more of them */
     if (columns.size)
         memcpy(room, columns.data, columns.size);
     const bool made = columns_expand(room, columns.size, payload, size);
