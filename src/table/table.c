@@ -148,16 +148,6 @@ void table_approach(const struct table *t, struct slice key)
         index_fetch(l->index, key, l->places);
 }
 
-void table_fetch_block(const struct table *t, uint32_t block)
-{
-    const struct table_loaded *l = table_loaded_of(t);
-    const struct cached_block *b = atomic_load_explicit(&l->places[block], memory_order_relaxed);
-    if (b) {
-        __builtin_prefetch(b, 1);
-        cached_block_fetch(b);
-    }
-}
-
 /* ---- the filter ---- */
 
 void table_tell(struct op *op, const struct table *t, const struct table_read *how,

@@ -137,14 +137,13 @@ bool table_is_loaded(const struct table *t);
 /* Which data block could have the key, from memory. false: none, or the table is not loaded. */
 bool table_locate(const struct table *t, struct slice key, uint32_t *block);
 
-/* Starts fetching what table_locate will wait for; and, with the block known, what a search of it
- * begins with, if it is in the cache. Inside an epoch. */
+/* Starts fetching what table_locate and table_expect will wait for. Inside an epoch. */
 void table_approach(const struct table *t, struct slice key);
-void table_fetch_block(const struct table *t, uint32_t block);
 
-/* For who expects the filter to say maybe and does not want to wait for it: finds the block that
- * could have the key and starts fetching what a search of it begins with, if it is in the cache.
- * For `located` of struct table_read. Inside an epoch; touches no file. */
+/* Finds the block that could have the key and starts fetching what a search of it begins with, if
+ * it is in the cache: for who goes on to table_get soon, or expects to and does not want to wait
+ * for what the filter says. One more than its number, for `located` of struct table_read; 0: there
+ * is none, or the table is not loaded. Inside an epoch; touches no file. */
 uint32_t table_expect(const struct table *t, struct slice key);
 
 /* Of a loaded table: eight bytes of the fence of `block`, from `skip` on, as slice_prefix8 takes
