@@ -121,10 +121,9 @@ static void make_newer(const char *path, bool one_block)
         assert_status(&t.op, table_footer_decode(&t.op, end, bytes.size, path, &footer), TAMIZ_OK);
         const struct slice stored =
             slice_of(bytes.data + footer.index.offset, (size_t)footer.index.size);
-        assert_status(
-            &t.op,
-            index_open(&t.op, stored, table_data_end(&footer), path, &alloc_libc, &index),
-            TAMIZ_OK);
+        assert_status(&t.op,
+                      index_open(&t.op, stored, table_data_end(&footer), path, &alloc_libc, &index),
+                      TAMIZ_OK);
         const struct extent e = index_extent(index, 0);
         bytes.data[e.offset + e.size] = 200;
         repair_block(bytes.data, bytes.size, e, file_id);
