@@ -34,7 +34,9 @@ struct pick_options {
     /* The lowest sequence somebody reads at; UINT64_MAX: only the newest is read. Tombstones above
      * it cannot be dropped yet, so nothing is picked for their sake. */
     uint64_t oldest_snapshot;
-    bool idle; /* nobody writes: what can wait is merged, too, until few runs are left (rest.c) */
+    bool idle; /* what can wait is merged, too, until few runs are left (rest.c) */
+    /* Bytes that such a merge takes at the most; 0: as many as 128 full tables have. */
+    uint64_t idle_most;
     /* How tables of each level are written (codec, filter) as a number: a table moves unchanged
      * only between levels with equal numbers. */
     uint32_t recipe[TAMIZ_LEVELS];
@@ -52,13 +54,14 @@ struct job {
     struct buf inputs; /* struct table_meta *, newest run first, key order within a run */
     struct buf smallest, largest; /* of all inputs */
     double score;                 /* how much over its limit the level was */
-    bool idle; /* picked because nobody wrote; may be given up when that is over */
+    bool idle;                    /* can wait, and may be given up for what cannot */
 };
 
 void job_init(struct job *j, const struct alloc *alloc);
 void job_free(struct job *j);
 size_t job_count(const struct job *j);
 struct table_meta *job_input(const struct job *j, size_t i);
+uint64_t job_bytes(const struct job *j); /* of its inputs */
 
 /* What is being merged already. `busy(ctx, number)`: a running job has the table; such tables and
  * their overlaps are left alone. NULL: none is. `running`: the jobs themselves, where several run
