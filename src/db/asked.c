@@ -1,9 +1,10 @@
-/* SPDX-License-Identifier: MIT
- *
- * Background work that a caller asks for and waits for: flush now, compact this.
- */
+/* SPDX-License-Identifier: MIT */
+#include "db/asked.h"
+
 #include "db/background.h"
 #include "db/keyspace.h"
+#include "db/merge_job.h"
+#include "db/merging.h"
 #include "db/write.h"
 
 enum { LOOK_US = 200 * 1000 }; /* who waits looks up so often, whatever is signalled */
@@ -108,40 +109,8 @@ done:
     return st;
 }
 
-/* Stops automatic merging of a keyspace and waits until none runs. mutex held. */
-static void pause_merging(struct tamiz *db)
-{
-    struct store *s = db->store;
-    db->paused++;
-    while (db->merging > 0 || db->exclusive)
-        store_wait(s, &s->progress, LOOK_US);
-}
-
-static void resume_merging(struct tamiz *db)
-{
-    db->paused--;
-    store_call_work(db->store);
-    condition_broadcast(&db->store->progress);
-}
-
-void merging_exclude(struct tamiz *db)
-{
-    mutex_lock(&db->store->mutex);
-    pause_merging(db);
-    db->exclusive = true;
-    mutex_unlock(&db->store->mutex);
-}
-
-void merging_include(struct tamiz *db)
-{
-    mutex_lock(&db->store->mutex);
-    db->exclusive = false;
-    resume_merging(db);
-    mutex_unlock(&db->store->mutex);
-}
-
 /* Runs a job in the calling thread. mutex held; given up during the work. */
-static tamiz_status run_asked(struct op *op, struct tamiz *db, struct version *base, struct job *j)
+static tamiz_status run_job(struct op *op, struct tamiz *db, struct version *base, struct job *j)
 {
     struct store *s = db->store;
     if (db->dropped) {
@@ -153,7 +122,7 @@ static tamiz_status run_asked(struct op *op, struct tamiz *db, struct version *b
         return op_fail_memory(op);
     }
     mutex_unlock(&s->mutex);
-    const tamiz_status st = db_merge(op, db, base, j);
+    const tamiz_status st = merge_job_run(op, db, j);
     mutex_lock(&s->mutex);
     if (st == TAMIZ_OK)
         merging_judge(db, op,
@@ -162,15 +131,15 @@ static tamiz_status run_asked(struct op *op, struct tamiz *db, struct version *b
     return st;
 }
 
-tamiz_status db_compact_range(struct op *op, struct tamiz *db, struct slice from, struct slice to,
-                              bool to_unbounded)
+static tamiz_status compact_range(struct op *op, struct tamiz *db, struct slice from,
+                                  struct slice to, bool to_unbounded)
 {
     struct store *s = db->store;
     tamiz_status st = db_flush(op, db);
     if (st != TAMIZ_OK)
         return st;
     mutex_lock(&s->mutex);
-    pause_merging(db);
+    merging_pause(db);
     const struct pick_options o = pick_options_of(db);
     const struct pick_busy busy = pick_busy_of(db);
     struct version *base = atomic_load_explicit(&db->view, memory_order_relaxed)->version;
@@ -178,20 +147,20 @@ tamiz_status db_compact_range(struct op *op, struct tamiz *db, struct slice from
     job_init(&j, &s->alloc);
     st = pick_range(op, base, &o, &busy, from, to, to_unbounded, &j);
     if (st == TAMIZ_OK)
-        st = run_asked(op, db, base, &j);
+        st = run_job(op, db, base, &j);
     else
         job_free(&j);
-    resume_merging(db);
+    merging_resume(db);
     mutex_unlock(&s->mutex);
     store_collect(s);
     return st == TAMIZ_NOT_FOUND ? TAMIZ_OK : st;
 }
 
-tamiz_status db_compact_table(struct op *op, struct tamiz *db, uint32_t level, size_t index)
+static tamiz_status compact_table(struct op *op, struct tamiz *db, uint32_t level, size_t index)
 {
     struct store *s = db->store;
     mutex_lock(&s->mutex);
-    pause_merging(db);
+    merging_pause(db);
     const struct pick_options o = pick_options_of(db);
     const struct pick_busy busy = pick_busy_of(db);
     struct version *base = atomic_load_explicit(&db->view, memory_order_relaxed)->version;
@@ -199,11 +168,81 @@ tamiz_status db_compact_table(struct op *op, struct tamiz *db, uint32_t level, s
     job_init(&j, &s->alloc);
     tamiz_status st = pick_table(op, base, &o, &busy, level, index, &j);
     if (st == TAMIZ_OK)
-        st = run_asked(op, db, base, &j);
+        st = run_job(op, db, base, &j);
     else
         job_free(&j);
-    resume_merging(db);
+    merging_resume(db);
     mutex_unlock(&s->mutex);
     store_collect(s);
     return st;
+}
+
+/* ---- the calls ---- */
+
+/* Runs `work` with a slot's counters. */
+struct asked {
+    tamiz *db;
+    struct slice from, to;
+    bool to_unbounded;
+    unsigned level;
+    size_t index;
+};
+
+static tamiz_status run_asked(tamiz *db, tamiz_status (*work)(struct op *op, const struct asked *a),
+                              struct asked a)
+{
+    const tamiz_status st = store_check(db);
+    if (st != TAMIZ_OK)
+        return st;
+    if (db->store->options.read_only)
+        return op_refuse(TAMIZ_READ_ONLY, "%s: opened read-only", db->store->directory);
+    struct op op;
+    struct epoch_slot *slot = epoch_enter_at(&db->store->epoch, db->slots);
+    epoch_stay_outside(slot);
+    op_init(&op, &db->store->alloc, &slot->count);
+    a.db = db;
+    const tamiz_status done = op_publish(&op, work(&op, &a));
+    epoch_leave(slot);
+    return done;
+}
+
+static tamiz_status ask_flush(struct op *op, const struct asked *a)
+{
+    return db_flush(op, a->db);
+}
+
+static tamiz_status ask_compact(struct op *op, const struct asked *a)
+{
+    return compact_range(op, a->db, a->from, a->to, a->to_unbounded);
+}
+
+static tamiz_status ask_compact_table(struct op *op, const struct asked *a)
+{
+    return compact_table(op, a->db, a->level, a->index);
+}
+
+tamiz_status tamiz_flush(tamiz *db)
+{
+    return run_asked(db, ask_flush, (struct asked){0});
+}
+
+tamiz_status tamiz_compact(tamiz *db, const void *from, size_t from_size, const void *to,
+                           size_t to_size)
+{
+    if ((from && from_size > KEY_SIZE_MAX) || (to && to_size > KEY_SIZE_MAX))
+        return op_refuse(TAMIZ_INVALID_ARGUMENT, "compact: bounds of %zu and %zu bytes: want 0..%u",
+                         from ? from_size : 0, to ? to_size : 0, KEY_SIZE_MAX);
+    const struct slice lower = slice_of(from, from ? from_size : 0),
+                       upper = slice_of(to, to ? to_size : 0);
+    if (to && slice_compare(lower, upper) >= 0)
+        return op_refuse(TAMIZ_INVALID_ARGUMENT, "compact: the range is empty or backward");
+    return run_asked(db, ask_compact,
+                     (struct asked){.from = lower, .to = upper, .to_unbounded = to == NULL});
+}
+
+tamiz_status tamiz_compact_table(tamiz *db, unsigned level, size_t index)
+{
+    if (level >= TAMIZ_LEVELS)
+        return op_refuse(TAMIZ_INVALID_ARGUMENT, "level %u: want 0..%d", level, TAMIZ_LEVELS - 1);
+    return run_asked(db, ask_compact_table, (struct asked){.level = level, .index = index});
 }

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "db/background.h"
+#include "db/asked.h"
 
 /* ---- one moment of a store ---- */
 

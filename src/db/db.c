@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Opening, closing, destroying: the store's life.
+ * Opening and closing a store.
  */
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-
+#include "db/asked.h"
 #include "db/background.h"
 #include "db/follow.h"
-#include "db/install.h"
 #include "db/keyspace.h"
 #include "db/life.h"
-#include "db/options.h"
 #include "db/recover.h"
 #include "db/scan.h"
 #include "db/write.h"
@@ -19,121 +14,6 @@
 #include "version/signature.h"
 
 enum { CLOSE_FLUSH_BYTES = 256 << 10 }; /* a closing store flushes what would take long to replay */
-
-void store_event(const struct store *s, tamiz_event_kind kind, const char *format, ...)
-{
-    if (!s->options.log.event)
-        return;
-    char text[OP_TEXT_MAX];
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    s->options.log.event(s->options.log.ctx, kind, text);
-}
-
-uint64_t store_next_file(void *store)
-{
-    struct store *s = store;
-    return atomic_fetch_add_explicit(&s->next_file, 1, memory_order_relaxed);
-}
-
-char *store_path(struct op *op, const struct store *s, enum file_kind kind, uint64_t number)
-{
-    char *path = filename_path(&s->alloc, s->directory, kind, number);
-    if (!path)
-        op_fail_memory(op);
-    return path;
-}
-
-/* ---- making and unmaking ---- */
-
-/* Of the open files a store may have, some are not tables: log, manifest, lock, one being written,
- * a directory. */
-static uint32_t open_files_limit(const struct store *s)
-{
-    enum { OTHERS = 8, WHERE_NOT_KNOWN = 1024 };
-    uint32_t most = s->options.max_open_files;
-    if (!most) {
-        most = env_open_files_limit(s->env);
-        most = most ? most / 2 : WHERE_NOT_KNOWN;
-    }
-    return most > 2 * OTHERS ? most - OTHERS : OTHERS;
-}
-
-/* What needs no disk: memory, locks, caches. */
-tamiz_status store_init(struct op *op, struct store *s)
-{
-    tamiz_status st = TAMIZ_OK;
-    TRY(mutex_init(op, &s->install_mutex));
-    TRY(mutex_init(op, &s->log_mutex));
-    TRY(mutex_init(op, &s->mutex));
-    TRY(mutex_init(op, &s->views_mutex));
-    TRY(condition_init(op, &s->progress));
-    TRY(condition_init(op, &s->work));
-    TRY(epoch_init(op, &s->epoch, &s->alloc));
-    TRY(file_pool_init(op, &s->files, s->env, open_files_limit(s)));
-    s->opened_ns = env_monotonic_ns(s->env);
-    s->fork_guard = fork_guard_new();
-    s->cache = cache_new(&s->alloc, &s->epoch, (size_t)s->options.cache);
-    TRY(s->fork_guard && s->cache ? TAMIZ_OK : op_fail_memory(op));
-    TRY(keyspaces_reserve(op, s, 1));
-    s->first = keyspace_new(op, s, 0, NULL, &s->options);
-    TRY(s->first ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
-    keyspace_enlist(s, s->first);
-done:
-    return st;
-}
-
-/* All handles, those of dropped keyspaces too. */
-static void keyspaces_free(struct store *s)
-{
-    for (size_t i = 0; i < s->keyspace_count; i++)
-        keyspace_free(s->keyspaces[i]);
-    while (s->dropped) {
-        struct tamiz *next = s->dropped->next_dropped;
-        keyspace_free(s->dropped);
-        s->dropped = next;
-    }
-    mem_free(&s->alloc, s->keyspaces, s->keyspace_room * sizeof(struct tamiz *));
-}
-
-/* Frees everything; nothing runs any more. Safe at any stage of opening. */
-void store_free(struct op *op, struct store *s)
-{
-    for (size_t i = 0; i < s->log_count; i++)
-        (void)log_close(op, &s->logs[i].writer);
-    mem_free(&s->alloc, s->logs, s->log_capacity * sizeof *s->logs);
-    if (s->manifest.directory)
-        manifest_close(op, &s->manifest);
-    for (size_t i = 0; i < s->keyspace_count; i++)
-        view_unref(s->keyspaces[i]->view);
-    for (struct tamiz *db = s->dropped; db; db = db->next_dropped)
-        view_unref(db->view);
-    manifest_state_free(&s->alloc, &s->state);
-    if (s->epoch.slots) {
-        (void)epoch_reclaim(&s->epoch);
-        store_collect(s);
-    }
-    obsolete_free(s, s->obsolete); /* what must not be removed yet: the next opening does */
-    cache_free(s->cache); /* hands what readers held to the epoch */
-    if (s->epoch.slots)
-        keyspaces_free(s);
-    epoch_free(&s->epoch);
-    file_pool_free(&s->files);
-    fork_guard_free(s->fork_guard);
-    condition_free(&s->work);
-    condition_free(&s->progress);
-    mutex_free(&s->views_mutex);
-    mutex_free(&s->mutex);
-    mutex_free(&s->log_mutex);
-    mutex_free(&s->install_mutex);
-    if (s->lock)
-        (void)env_unlock(op, s->env, s->lock);
-    mem_free_text(&s->alloc, s->directory);
-    const struct alloc alloc = {s->alloc.hook, NULL};
-    mem_free(&alloc, s, sizeof *s);
-}
 
 /* ---- opening ---- */
 
@@ -155,23 +35,6 @@ static tamiz_status reach_directory(struct op *op, struct store *s)
         return TAMIZ_NOT_FOUND;
     }
     return env_make_directory(op, s->env, s->directory);
-}
-
-tamiz_status store_lock(struct op *op, struct store *s)
-{
-    if (s->options.read_only)
-        return TAMIZ_OK;
-    char *path = store_path(op, s, FILE_LOCK, 0);
-    if (!path)
-        return TAMIZ_OUT_OF_MEMORY;
-    bool exists = true;
-    tamiz_file_info info;
-    tamiz_status st = env_path_info(op, s->env, path, &exists, &info);
-    if (st == TAMIZ_OK)
-        st = env_lock(op, s->env, path, &s->lock);
-    s->lock_made = st == TAMIZ_OK && !exists;
-    mem_free_text(&s->alloc, path);
-    return st;
 }
 
 /* The open was refused. Where the directory is somebody else's, nothing of ours stays in it. */
@@ -203,43 +66,6 @@ static tamiz_status store_start(struct op *op, struct store *s)
     remove_garbage(op, s);
     TRY(background_start(op, s));
 done:
-    return st;
-}
-
-tamiz_status store_options(const char *path, const tamiz_options *options, tamiz_options *taken)
-{
-    if (!path || !*path)
-        return op_refuse(TAMIZ_INVALID_ARGUMENT, "path: %s", path ? "empty" : "NULL");
-    return options_take(options, taken);
-}
-
-struct loose_op *loose_op_new(const struct alloc *alloc)
-{
-    struct loose_op *l = mem_new_array(&alloc_libc, 1, sizeof *l);
-    if (l)
-        op_init(&l->op, alloc, &l->count);
-    return l;
-}
-
-tamiz_status store_make(const char *path, const tamiz_options *options, struct loose_op **loose,
-                        struct store **store)
-{
-    const struct alloc alloc = {options->allocator, NULL}; /* its own count is in the store */
-    struct loose_op *l = loose_op_new(&alloc);
-    struct store *s = l ? mem_new_array(&alloc, 1, sizeof *s) : NULL;
-    if (!s) {
-        mem_free(&alloc_libc, l, sizeof *l);
-        return op_refuse(TAMIZ_OUT_OF_MEMORY, "out of memory");
-    }
-    *loose = l;
-    *store = s;
-    s->options = *options;
-    s->alloc = (struct alloc){options->allocator, &s->memory};
-    s->env = options->env;
-    l->op.alloc = &s->alloc;
-    tamiz_status st = env_absolute_path(&l->op, s->env, &s->alloc, path, &s->directory);
-    if (st == TAMIZ_OK)
-        st = store_init(&l->op, s);
     return st;
 }
 
@@ -361,163 +187,7 @@ tamiz_status tamiz_close(tamiz *db)
     return st;
 }
 
-/* ---- destroying ---- */
-
-struct doomed {
-    struct buf names; /* NUL-terminated, one behind the other */
-};
-
-static void doom(void *ctx, const char *name)
-{
-    struct doomed *d = ctx;
-    uint64_t number;
-    if (filename_parse(name, &number) != FILE_OTHER)
-        buf_append(&d->names, name, strlen(name) + 1);
-}
-
-/* CURRENT goes first: without it there is no store, whatever else is left after a crash. Manifests
- * go last: by them the rest is known as a store's (store_signature) when it is destroyed again. */
-enum turn { FIRST, MIDDLE, LAST, TURNS };
-
-static enum turn turn_of(enum file_kind kind)
-{
-    return kind == FILE_CURRENT ? FIRST : kind == FILE_MANIFEST ? LAST : MIDDLE;
-}
-
-static tamiz_status remove_named(struct op *op, const tamiz_env *env, const char *directory,
-                                 const struct doomed *d, enum turn turn)
-{
-    tamiz_status st = TAMIZ_OK;
-    for (size_t at = 0; st == TAMIZ_OK && at < d->names.size;
-         at += strlen((const char *)d->names.data + at) + 1) {
-        uint64_t number = 0;
-        const enum file_kind kind = filename_parse((const char *)d->names.data + at, &number);
-        if (turn_of(kind) != turn || kind == FILE_LOCK)
-            continue;
-        char *path = filename_path(&alloc_libc, directory, kind, number);
-        st = path ? env_remove(op, env, path) : op_fail_memory(op);
-        mem_free_text(&alloc_libc, path);
-    }
-    return st;
-}
-
-static tamiz_status destroy(struct op *op, const tamiz_env *env, const char *directory)
-{
-    struct doomed d = {.names = buf_init(&alloc_libc)};
-    void *lock = NULL;
-    char *lock_path = NULL;
-    bool exists = false;
-    tamiz_file_info info;
-    tamiz_status st = TAMIZ_OK;
-    TRY(env_path_info(op, env, directory, &exists, &info));
-    if (!exists || !info.is_directory) {
-        st = exists ? op_fail(op, TAMIZ_INVALID_ARGUMENT, "%s: not a directory", directory)
-                    : op_fail(op, TAMIZ_NOT_FOUND, "%s: no store here", directory);
-        goto done;
-    }
-    st = store_signature(op, env, directory);
-    if (st != TAMIZ_OK)
-        goto done;
-    TRY(env_list(op, env, directory, doom, &d));
-    lock_path = filename_path(&alloc_libc, directory, FILE_LOCK, 0);
-    TRY(lock_path ? TAMIZ_OK : op_fail_memory(op));
-    TRY(env_lock(op, env, lock_path, &lock));
-    TRY(d.names.failed ? op_fail_memory(op) : TAMIZ_OK);
-    for (int turn = FIRST; turn < TURNS; turn++)
-        TRY(remove_named(op, env, directory, &d, (enum turn)turn));
-    TRY(env_remove(op, env, lock_path));
-    if (env_remove_directory(op, env, directory) != TAMIZ_OK)
-        op_forgive(op); /* something in it is not ours */
-done:
-    if (lock)
-        (void)env_unlock(op, env, lock);
-    mem_free_text(&alloc_libc, lock_path);
-    buf_free(&d.names);
-    return st;
-}
-
-tamiz_status tamiz_destroy(const char *path)
-{
-    if (!path || !*path)
-        return op_refuse(TAMIZ_INVALID_ARGUMENT, "path: %s", path ? "empty" : "NULL");
-    struct loose_op *l = loose_op_new(&alloc_libc);
-    if (!l)
-        return op_refuse(TAMIZ_OUT_OF_MEMORY, "out of memory");
-    tamiz_status st = destroy(&l->op, tamiz_env_posix(), path);
-    st = op_publish(&l->op, st);
-    mem_free(&alloc_libc, l, sizeof *l);
-    return st;
-}
-
-/* ---- asked for ---- */
-
-/* Runs `work` with a slot's counters. */
-struct asked {
-    tamiz *db;
-    struct slice from, to;
-    bool to_unbounded;
-    unsigned level;
-    size_t index;
-};
-
-static tamiz_status run_asked(tamiz *db, tamiz_status (*work)(struct op *op, const struct asked *a),
-                              struct asked a)
-{
-    const tamiz_status st = store_check(db);
-    if (st != TAMIZ_OK)
-        return st;
-    if (db->store->options.read_only)
-        return op_refuse(TAMIZ_READ_ONLY, "%s: opened read-only", db->store->directory);
-    struct op op;
-    struct epoch_slot *slot = epoch_enter_at(&db->store->epoch, db->slots);
-    epoch_stay_outside(slot);
-    op_init(&op, &db->store->alloc, &slot->count);
-    a.db = db;
-    const tamiz_status done = op_publish(&op, work(&op, &a));
-    epoch_leave(slot);
-    return done;
-}
-
-static tamiz_status ask_flush(struct op *op, const struct asked *a)
-{
-    return db_flush(op, a->db);
-}
-
-static tamiz_status ask_compact(struct op *op, const struct asked *a)
-{
-    return db_compact_range(op, a->db, a->from, a->to, a->to_unbounded);
-}
-
-static tamiz_status ask_compact_table(struct op *op, const struct asked *a)
-{
-    return db_compact_table(op, a->db, a->level, a->index);
-}
-
-tamiz_status tamiz_flush(tamiz *db)
-{
-    return run_asked(db, ask_flush, (struct asked){0});
-}
-
-tamiz_status tamiz_compact(tamiz *db, const void *from, size_t from_size, const void *to,
-                           size_t to_size)
-{
-    if ((from && from_size > KEY_SIZE_MAX) || (to && to_size > KEY_SIZE_MAX))
-        return op_refuse(TAMIZ_INVALID_ARGUMENT, "compact: bounds of %zu and %zu bytes: want 0..%u",
-                         from ? from_size : 0, to ? to_size : 0, KEY_SIZE_MAX);
-    const struct slice lower = slice_of(from, from ? from_size : 0),
-                       upper = slice_of(to, to ? to_size : 0);
-    if (to && slice_compare(lower, upper) >= 0)
-        return op_refuse(TAMIZ_INVALID_ARGUMENT, "compact: the range is empty or backward");
-    return run_asked(db, ask_compact,
-                     (struct asked){.from = lower, .to = upper, .to_unbounded = to == NULL});
-}
-
-tamiz_status tamiz_compact_table(tamiz *db, unsigned level, size_t index)
-{
-    if (level >= TAMIZ_LEVELS)
-        return op_refuse(TAMIZ_INVALID_ARGUMENT, "level %u: want 0..%d", level, TAMIZ_LEVELS - 1);
-    return run_asked(db, ask_compact_table, (struct asked){.level = level, .index = index});
-}
+/* ---- health ---- */
 
 static const struct standing_error *standing_of(const struct tamiz *db)
 {

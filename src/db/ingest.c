@@ -8,8 +8,11 @@
  * their stamps are above what it reads at; publishing the sequence shows all of them at once. The
  * log is told which sequences are taken, so that replaying it finds no gap.
  */
+#include "db/asked.h"
 #include "db/background.h"
 #include "db/install.h"
+#include "db/merging.h"
+#include "db/output.h"
 #include "db/place.h"
 #include "db/write.h"
 
@@ -230,7 +233,7 @@ static void number_runs(struct store *s, const struct ingestion *in)
         for (size_t i = 0; i < in->n; i++) {
             const struct placed *p = &in->places[i];
             if (p->join == 0 && p->group == g && run[p->level] == 0)
-                run[p->level] = background_next_run(s);
+                run[p->level] = output_next_run(s);
             if (p->join != 0 || p->group == g)
                 in->metas[i].run = p->join ? p->join : run[p->level];
         }

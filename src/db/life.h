@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Making and unmaking the store's struct, for those who begin or end its life: db.c, repair.c.
+ * Making and unmaking the store's struct, for those who begin or end its life: db.c,
+ * destroy.c, repair.c.
  */
 #ifndef TAMIZ_DB_LIFE_H
 #define TAMIZ_DB_LIFE_H

@@ -14,7 +14,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "db/background.h"
+#include "db/flush.h"
 #include "db/install.h"
 #include "db/keyspace.h"
 #include "db/write.h"

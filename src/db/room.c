@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "db/background.h"
+#include "db/merging.h"
 #include "db/idle.h"
 
 enum {

@@ -38,6 +38,15 @@ struct tamiz_iter {
     uint64_t steps;
 };
 
+/* A call that moves it begins. */
+static inline void iter_begin(struct tamiz_iter *it)
+{
+    it->valid = false;
+    it->status = TAMIZ_OK;
+    it->steps = 0;
+    op_forgive(&it->op);
+}
+
 /* Frees the iterators that wait in the keyspace's park, those over `view` or, where it is NULL,
  * all. store->mutex held. */
 void iters_forget(struct tamiz *db, const struct view *view);

@@ -3,19 +3,9 @@
 
 #include <assert.h>
 
-#include "base/coding.h"
 #include "table/ranks.h"
+#include "table/raw_entry.h"
 #include "table/tags.h"
-
-static inline uint64_t offset_at(const struct block *b, uint32_t i)
-{
-    if (__builtin_expect(b->width == 2, 1))
-        return load_u16(b->offsets + (size_t)i * 2);
-    switch (b->width) {
-    case 4: return load_u32(b->offsets + (size_t)i * 4);
-    default: return load_u64(b->offsets + (size_t)i * 8);
-    }
-}
 
 bool block_open(struct slice payload, struct block *b)
 {
@@ -36,46 +26,7 @@ bool block_open(struct slice payload, struct block *b)
     return count ? offset_at(b, 0) == 0 : b->entries.size == 0;
 }
 
-/* An entry as it stands, its shared bytes not fetched yet. */
-struct raw_entry {
-    uint64_t shared;
-    struct slice suffix;
-    struct slice value;
-    uint64_t stamp;
-};
-
-/* A varint of at most 8 bytes without a branch a byte; BLOCK_SLACK makes them readable. Its size,
- * or 0: it is longer. */
-static inline size_t varint_of_word(const uint8_t *at, uint64_t *value)
-{
-    uint64_t w = load_u64(at);
-    const uint64_t stops = ~w & UINT64_C(0x8080808080808080);
-    if (!stops)
-        return 0;
-    w &= stops ^ (stops - 1); /* up to the first byte without the mark */
-    w = (w & UINT64_C(0x007f007f007f007f)) | (w & UINT64_C(0x7f007f007f007f00)) >> 1;
-    w = (w & UINT64_C(0x00003fff00003fff)) | (w & UINT64_C(0x3fff00003fff0000)) >> 2;
-    *value = (w & UINT64_C(0x0fffffff)) | (w & UINT64_C(0x0fffffff00000000)) >> 4;
-    return (size_t)__builtin_ctzll(stops) / 8 + 1;
-}
-
-/* An entry whose sizes take a byte each, as nearly all do. false: it is none of these, or damaged.
- */
-static inline bool raw_entry_short(const uint8_t *at, size_t size, struct raw_entry *e)
-{
-    if (size < 4 || (at[0] | at[1] | at[2]) >= 0x80)
-        return false;
-    const size_t suffix_size = at[1], value_size = at[2];
-    const size_t stamp_size = varint_of_word(at + 3, &e->stamp);
-    if (stamp_size == 0 || 3 + stamp_size + suffix_size + value_size != size)
-        return false;
-    e->shared = at[0];
-    e->suffix = slice_of(at + 3 + stamp_size, suffix_size);
-    e->value = slice_of(at + 3 + stamp_size + suffix_size, value_size);
-    return true;
-}
-
-static bool raw_entry_any(const uint8_t *at, size_t size, struct raw_entry *e)
+bool raw_entry_any(const uint8_t *at, size_t size, struct raw_entry *e)
 {
     struct reader r = {at, at + size, false};
     e->shared = reader_varint(&r);
@@ -84,28 +35,6 @@ static bool raw_entry_any(const uint8_t *at, size_t size, struct raw_entry *e)
     e->suffix = reader_take(&r, suffix_size);
     e->value = reader_take(&r, value_size);
     return !r.bad && r.at == r.end;
-}
-
-static inline bool raw_entry_at(const struct block *b, uint32_t i, struct raw_entry *e)
-{
-    const uint64_t start = offset_at(b, i);
-    const uint64_t end = i + 1 < b->count ? offset_at(b, i + 1) : b->entries.size;
-    if (end > b->entries.size || start >= end)
-        return false;
-    const uint8_t *at = b->entries.data + start;
-    const size_t size = (size_t)(end - start);
-    return (raw_entry_short(at, size, e) || raw_entry_any(at, size, e)) &&
-           stamp_kind(e->stamp) <= KIND_POINT_LAST;
-}
-
-/* Whole key of the restart of entry `i`'s group. */
-static bool restart_of(const struct block *b, uint32_t i, struct slice *key)
-{
-    struct raw_entry e;
-    if (!raw_entry_at(b, i - i % BLOCK_GROUP, &e) || e.shared)
-        return false;
-    *key = e.suffix;
-    return true;
 }
 
 /* The `shared` bytes of entry `i`. */
@@ -143,76 +72,6 @@ int block_entry_compare(const struct block_entry *e, struct slice key)
     const struct slice rest =
         e->shared.size ? slice_of(key.data + e->shared.size, key.size - e->shared.size) : key;
     return slice_compare(e->suffix, rest);
-}
-
-/* ---- walking ---- */
-
-void block_walk_init(struct block_walk *w, const struct alloc *alloc)
-{
-    *w = (struct block_walk){.key = buf_init(alloc)};
-}
-
-void block_walk_enter(struct block_walk *w, const struct block *b)
-{
-    w->block = b;
-    w->group = UINT32_MAX;
-}
-
-enum { SHORT = 16 };
-static_assert((int)SHORT <= (int)BLOCK_SLACK, "as many bytes behind an entry can be read");
-
-/* There is room for SHORT bytes and for all of `from`, which lies in a block. */
-static inline void copy_key(uint8_t *to, struct slice from)
-{
-    if (from.size <= SHORT)
-        memcpy(to, from.data, SHORT);
-    else
-        memcpy(to, from.data, from.size);
-}
-
-/* The restart of entry `i`'s group, of which w->key then has no byte yet. */
-static bool walk_into_group(struct block_walk *w, uint32_t i)
-{
-    w->group = UINT32_MAX;
-    w->kept = 0;
-    if (i % BLOCK_GROUP == 0 || !restart_of(w->block, i, &w->restart))
-        return false;
-    w->group = i / BLOCK_GROUP;
-    return true;
-}
-
-/* What stands in two parts is put together in w->key, where the first bytes often are already. */
-static tamiz_status walk_join(struct block_walk *w, uint32_t i, const struct raw_entry *raw,
-                              struct slice *key)
-{
-    if (w->group != i / BLOCK_GROUP && !walk_into_group(w, i))
-        return TAMIZ_CORRUPTION;
-    if (raw->shared > w->restart.size)
-        return TAMIZ_CORRUPTION;
-    const size_t shared = (size_t)raw->shared, size = shared + raw->suffix.size;
-    buf_clear(&w->key);
-    if (w->key.capacity < size + SHORT) {
-        w->kept = 0;
-        if (!buf_reserve(&w->key, size + SHORT))
-            return TAMIZ_OUT_OF_MEMORY;
-    }
-    if (w->kept < shared)
-        copy_key(w->key.data, slice_of(w->restart.data, shared));
-    w->kept = shared;
-    copy_key(w->key.data + shared, raw->suffix);
-    *key = slice_of(w->key.data, size);
-    return TAMIZ_OK;
-}
-
-tamiz_status block_walk_at(struct block_walk *w, uint32_t i, struct walked *e)
-{
-    struct raw_entry raw;
-    if (i >= w->block->count || !raw_entry_at(w->block, i, &raw))
-        return TAMIZ_CORRUPTION;
-    e->stamp = raw.stamp;
-    e->value = raw.value;
-    e->key = raw.suffix;
-    return raw.shared ? walk_join(w, i, &raw, &e->key) : TAMIZ_OK;
 }
 
 /* Is entry `i` a version of `key`? What differs is looked at first: a tag that only happens to be

@@ -77,30 +77,6 @@ bool block_entry_at(const struct block *b, uint32_t i, struct block_entry *e);
 int block_entry_compare(const struct block_entry *e,
                         struct slice key); /* order of the entry's key against `key` */
 
-/*
- * A walk over a block's entries, which keeps what neighbours share: the restart of their group, and
- * a key that stands in two parts put together.
- */
-struct block_walk {
-    const struct block *block; /* borrowed */
-    uint32_t group;            /* whose restart is known; UINT32_MAX: none's */
-    struct slice restart;
-    struct buf key; /* owned */
-    size_t kept;    /* bytes of `key` that are the restart's */
-};
-
-struct walked {
-    struct slice key; /* borrowed: the block's, or the walk's until it moves */
-    uint64_t stamp;
-    struct slice value; /* the block's */
-};
-
-void block_walk_init(struct block_walk *w, const struct alloc *alloc);
-/* From now on over `b`; the key that was shown last stays as it is until the walk moves. */
-void block_walk_enter(struct block_walk *w, const struct block *b);
-/* TAMIZ_CORRUPTION without words: as block_entry_at. TAMIZ_OUT_OF_MEMORY. */
-tamiz_status block_walk_at(struct block_walk *w, uint32_t i, struct walked *e);
-
 /* The newest version of the key at or below stamp_max. TAMIZ_OK: *stamp, *value; TAMIZ_NOT_FOUND;
  * TAMIZ_CORRUPTION without words. */
 tamiz_status block_find(const struct block *b, const struct lookup *lookup, uint64_t *stamp,

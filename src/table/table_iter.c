@@ -7,6 +7,7 @@
  * in pieces that double up to TABLE_READ_AHEAD, into a buffer of the walk's own, from which each
  * block is checked and unpacked when its turn comes.
  */
+#include "table/block_walk.h"
 #include "table/table_inside.h"
 
 enum {

@@ -3,7 +3,7 @@
  * libFuzzer target: any bytes as a data block. The first byte says how long the key is that is
  * looked for; key and block follow.
  */
-#include "table/block.h"
+#include "table/block_walk.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

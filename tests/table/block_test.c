@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/coding.h"
 #include "support/test.h"
-#include "table/block.h"
+#include "table/block_walk.h"
 #include "table/tags.h"
 
 #include <stdlib.h>
