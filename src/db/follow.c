@@ -2,10 +2,10 @@
 #include "db/follow.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "db/keyspace.h"
-#include "db/recover.h"
+#include "db/replay.h"
+#include "version/listing.h"
 
 enum {
     TRIES_MOVING = 1000, /* while the writer moves on; each takes it an edit of the manifest */
@@ -52,39 +52,36 @@ struct picture {
     bool moved; /* the manifest moved on while it was taken */
 };
 
-static void see_log(void *ctx, const char *name)
+static tamiz_status open_log(struct op *op, const struct store *s, uint64_t number,
+                             struct picture *p)
 {
-    struct picture *p = ctx;
-    uint64_t number;
-    if (filename_parse(name, &number) == FILE_LOG && number >= p->state.log_number)
-        buf_append(&p->numbers, &number, sizeof number);
-}
-
-static int number_order(const void *a, const void *b)
-{
-    const uint64_t *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
+    struct file *file = NULL;
+    tamiz_status st = TAMIZ_OK;
+    char *path = store_path(op, s, FILE_LOG, number);
+    TRY(path ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
+    TRY(buf_reserve(&p->files, sizeof file) ? TAMIZ_OK : op_fail_memory(op));
+    TRY(file_open(op, s->env, path, TAMIZ_OPEN_READ, &file));
+    buf_append(&p->files, &file, sizeof file);
+    buf_append(&p->numbers, &number, sizeof number);
+    TRY(p->numbers.failed ? op_fail_memory(op) : TAMIZ_OK);
+done:
+    mem_free_text(&s->alloc, path);
+    return st;
 }
 
 static tamiz_status open_logs(struct op *op, const struct store *s, struct picture *p)
 {
-    tamiz_status st;
-    TRY(env_list(op, s->env, s->directory, see_log, p));
-    TRY(p->numbers.failed ? op_fail_memory(op) : TAMIZ_OK);
-    uint64_t *numbers = (uint64_t *)(void *)p->numbers.data;
-    const size_t n = p->numbers.size / sizeof *numbers;
-    if (n)
-        qsort(numbers, n, sizeof *numbers, number_order);
-    for (size_t i = 0; i < n; i++) {
-        struct file *file = NULL;
-        TRY(buf_reserve(&p->files, sizeof file) ? TAMIZ_OK : op_fail_memory(op));
-        char *path = store_path(op, s, FILE_LOG, numbers[i]);
-        st = path ? file_open(op, s->env, path, TAMIZ_OPEN_READ, &file) : TAMIZ_OUT_OF_MEMORY;
-        mem_free_text(&s->alloc, path);
-        TRY(st);
-        buf_append(&p->files, &file, sizeof file);
+    struct listing files;
+    tamiz_status st = TAMIZ_OK;
+    listing_init(&files, &s->alloc);
+    TRY(listing_take(op, s->env, s->directory, &files));
+    for (size_t i = 0; i < listing_count(&files, FILE_LOG); i++) {
+        const uint64_t number = listing_numbers(&files, FILE_LOG)[i];
+        if (number >= p->state.log_number)
+            TRY(open_log(op, s, number, p));
     }
 done:
+    listing_free(&files);
     return st;
 }
 
