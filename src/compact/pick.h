@@ -8,9 +8,10 @@
  *               deeper: its limit of bytes       one table; with what either overlaps below
  *     tiered    level 0: level0_runs runs        all runs of the level,
  *               deeper: size_ratio runs          into a new run one level down
- *     lazy      as tiered                        as tiered, but the deepest level from 2 on is one
- *               deepest: its limit of bytes      run, joined piece by piece; when it is over, it
- *                                                starts a deeper one
+ *     lazy      as tiered; above the deepest     as tiered, but the deepest level from 2 on is one
+ *               also when there is too much      run, joined piece by piece; when it is over, it
+ *               that could hide what is below;   starts a deeper one
+ *               deepest: its limit of bytes
  *
  * What must stay true: of two versions of a key the newer stands in the newer run. A merge places
  * all it takes at the place of its oldest part, so whoever takes a table also takes every OLDER
