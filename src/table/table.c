@@ -9,6 +9,7 @@
 #include <assert.h>
 
 #include "base/expiry.h"
+#include "table/columns.h"
 #include "table/table_inside.h"
 
 typedef unsigned long long ull; /* for printing */
@@ -307,8 +308,10 @@ static tamiz_status unpack(struct op *op, struct table *t, struct table_loaded *
                     "%s: block at offset %llu, codec %d: expected %llu bytes, found %llu", t->path,
                     (ull)load->extent.offset, codec, (ull)raw, (ull)load->extent.size));
     if (load->packed)
-        TRY(codec_unpack(op, cache_codec(t->world->cache), codec, l->dictionary, *payload,
-                         cached_block_payload(load->target), raw, t->path, load->extent.offset));
+        TRY(columns_unpack(op, cache_codec(t->world->cache),
+                           &(const struct packed_block){*payload, raw, codec, l->dictionary,
+                                                        t->path, load->extent.offset},
+                           cached_block_payload(load->target)));
     *payload = slice_of(cached_block_payload(load->target), (size_t)raw);
 done:
     return st;
