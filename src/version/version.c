@@ -343,6 +343,12 @@ done:
 
 /* ---- finding ---- */
 
+/* `half` where a < b, else 0, without a jump: which half a key is in nobody can foretell. */
+static inline uint32_t half_if_below(uint64_t a, uint64_t b, uint32_t half)
+{
+    return half & (0 - (uint32_t)(a < b));
+}
+
 /* First index in [from, count) whose word is not below `word`. */
 static uint32_t first_not_below(const uint64_t *words, uint32_t from, uint32_t count, uint64_t word)
 {
@@ -350,7 +356,7 @@ static uint32_t first_not_below(const uint64_t *words, uint32_t from, uint32_t c
     uint32_t left = count - from;
     while (left > 1) {
         const uint32_t half = left / 2;
-        at += at[half - 1] < word ? half : 0;
+        at += half_if_below(at[half - 1], word, half);
         left -= half;
     }
     return (uint32_t)(at - words) + (left && *at < word);
@@ -379,13 +385,55 @@ uint32_t run_lower_bound(const struct run *run, struct slice key, uint64_t word)
     return settle_ties(run, first_not_below(run->largest8, 0, run->count, word), key, word);
 }
 
+/* `low`: as above. */
+static inline uint32_t place_from(const struct run *run, uint32_t low, struct slice key,
+                                  uint64_t word)
+{
+    if (low < run->count && run->largest8[low] != word && run->smallest8[low] != word)
+        return run->smallest8[low] < word ? low : run->count;
+    low = settle_ties(run, low, key, word);
+    return low < run->count && slice_compare(run->tables[low]->smallest, key) <= 0 ? low
+                                                                                   : run->count;
+}
+
 uint32_t run_place(const struct run *run, struct slice key, uint64_t word)
 {
-    uint32_t i = first_not_below(run->largest8, 0, run->count, word);
-    if (i < run->count && run->largest8[i] != word && run->smallest8[i] != word)
-        return run->smallest8[i] < word ? i : run->count;
-    i = settle_ties(run, i, key, word);
-    return i < run->count && slice_compare(run->tables[i]->smallest, key) <= 0 ? i : run->count;
+    return place_from(run, first_not_below(run->largest8, 0, run->count, word), key, word);
+}
+
+/* Prefixes of up to eight bytes are compared as a part of a word. */
+void run_words(const struct run *run, const struct slice *keys, size_t n, uint64_t *words)
+{
+    const size_t skip = run->prefix.size;
+    const uint64_t prefix = slice_prefix8(run->prefix, 0);
+    const unsigned other = skip && skip <= 8 ? 64 - 8 * (unsigned)skip : 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct slice key = keys[i];
+        const bool easy = skip <= 8 && key.size >= skip + 8;
+        if (easy && (!skip || (load_u64_ordered(key.data) ^ prefix) >> other == 0))
+            words[i] = load_u64_ordered(key.data + skip);
+        else
+            words[i] = run_word(run, key);
+    }
+}
+
+/* One halving of all, then the next: no key's comparison waits for another's. */
+void run_places(const struct run *run, const struct slice *keys, const uint64_t *words, size_t n,
+                uint32_t *places)
+{
+    uint32_t left = run->count;
+    for (size_t i = 0; i < n; i++)
+        places[i] = 0;
+    while (left > 1) {
+        const uint32_t half = left / 2;
+        for (size_t i = 0; i < n; i++)
+            places[i] += half_if_below(run->largest8[places[i] + half - 1], words[i], half);
+        left -= half;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t low = places[i] + (left && run->largest8[places[i]] < words[i]);
+        places[i] = place_from(run, low, keys[i], words[i]);
+    }
 }
 
 struct table_meta *run_find(const struct run *run, struct slice key, uint64_t word)

@@ -95,10 +95,16 @@ static inline uint64_t run_word(const struct run *run, struct slice key)
     return slice_compare(key, prefix) < 0 ? 0 : UINT64_MAX;
 }
 
+/* run_word() of `n` keys. */
+void run_words(const struct run *run, const struct slice *keys, size_t n, uint64_t *words);
+
 /* Index of the first table whose largest key is not below `key`: 0..count. `word`: run_word(). */
 uint32_t run_lower_bound(const struct run *run, struct slice key, uint64_t word);
 /* Index of the only table of `run` that can have `key`; count: none. */
 uint32_t run_place(const struct run *run, struct slice key, uint64_t word);
+/* run_place() of `n` keys, side by side: their searches wait for memory together. */
+void run_places(const struct run *run, const struct slice *keys, const uint64_t *words, size_t n,
+                uint32_t *places);
 /* That table, or NULL. */
 struct table_meta *run_find(const struct run *run, struct slice key, uint64_t word);
 /* Table by number, or NULL. */
