@@ -114,6 +114,7 @@ static const char options_help[] =
     "  --background N      threads of the engine (2)\n"
     "  --use_direct_reads  around the page cache\n"
     "  --warm              read everything once before\n"
+    "  --write_rate N      puts a second of readwhilewriting's writer (no limit)\n"
     "  --counts            count device reads\n"
     "  --seed N            of keys and their order\n"
     "  --options TEXT      the engine's own\n"
@@ -147,6 +148,7 @@ static bool parse_option(struct arguments *a, const char *name, const char *valu
            : IS("reads")      ? parse_number(value, &s->ops)
            : IS("value_size") ? parse_value_size(value, &s->value_size)
            : IS("threads")    ? parse_unsigned(value, 63, &s->threads) && s->threads > 0
+           : IS("write_rate") ? parse_number(value, &s->write_rate)
            : IS("batch_size") ? parse_unsigned(value, 256, &s->batch)
            : IS("seek_nexts") ? parse_unsigned(value, 1000000, &s->seek_nexts)
            : IS("cache_size") ? parse_number(value, &s->store.cache)

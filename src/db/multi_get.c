@@ -47,6 +47,7 @@ struct pending {
     size_t index; /* in the caller's arrays                   */
     struct lookup lookup;
     uint32_t next, end;  /* its pairs, newest table first          */
+    uint32_t located;    /* table_expect() of the next one; 0: not known */
     uint64_t cover;      /* a range delete over it, in the last of its tables; 0: none */
     bool waits;          /* a read is under way                      */
     tamiz_status failed; /* of a range delete that could not be read */
@@ -280,6 +281,7 @@ static tamiz_status hear_next(struct multi *m, struct pending *p)
 static tamiz_status pass(struct multi *m, struct pending *p)
 {
     p->next++;
+    p->located = 0;
     const tamiz_status st = hear_next(m, p);
     return st == TAMIZ_OK ? TAMIZ_NOT_FOUND : st;
 }
@@ -325,15 +327,17 @@ static bool advance(struct multi *m, uint32_t i, uint32_t *waits)
     while (st == TAMIZ_NOT_FOUND && p->next < p->end) {
         const struct pair *pair = &m->pairs[p->next];
         struct table_wait *w = &m->waits[*waits];
-        uint32_t block;
         struct table_read how = read_options_table(m->options);
         how.level = pair->level;
         how.asked = pair->asked;
         w->request.file = NULL;
         w->table = pair->table;
         w->impatient = *waits > 0;
-        if (table_locate(pair->table, p->lookup.key, &block)) {
-            w->block = block;
+        if (!p->located)
+            p->located = table_expect(pair->table, p->lookup.key);
+        how.located = p->located;
+        if (p->located) {
+            w->block = p->located - 1;
             if (already_read(m, *waits, w))
                 return false;
         }
@@ -381,21 +385,15 @@ static void read_ended(void *ctx, size_t i)
 }
 
 /* What the next round will look at is fetched first: a step for all keys, then the next. */
-static void approach(const struct multi *m)
+static void approach(struct multi *m)
 {
-    uint32_t blocks[CHUNK];
     for (uint32_t i = 0; i < m->count; i++)
         if (m->keys[i].next < m->keys[i].end)
             table_approach(m->pairs[m->keys[i].next].table, m->keys[i].lookup.key);
-    for (uint32_t i = 0; i < m->count; i++) {
-        blocks[i] = UINT32_MAX;
-        if (m->keys[i].next < m->keys[i].end &&
-            !table_locate(m->pairs[m->keys[i].next].table, m->keys[i].lookup.key, &blocks[i]))
-            blocks[i] = UINT32_MAX;
-    }
     for (uint32_t i = 0; i < m->count; i++)
-        if (blocks[i] != UINT32_MAX)
-            table_fetch_block(m->pairs[m->keys[i].next].table, blocks[i]);
+        if (m->keys[i].next < m->keys[i].end)
+            m->keys[i].located =
+                table_expect(m->pairs[m->keys[i].next].table, m->keys[i].lookup.key);
 }
 
 static void run_rounds(struct multi *m)

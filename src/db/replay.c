@@ -42,10 +42,9 @@ static tamiz_status replay_record(struct op *op, struct replay *r, struct slice 
         return op_fail(op, TAMIZ_CORRUPTION,
                        "%s: a record begins at sequence %llu, expected %llu or more", path,
                        (unsigned long long)first, (unsigned long long)r->next_seq);
-    /* Of a group that failed: the next log begins before it. A record of no writes only says where
-     * it goes on, and may say it of the next log. */
-    if (count ? first >= limit_seq : first > limit_seq)
+    if (batch_is_beyond(first, count, limit_seq))
         return TAMIZ_OK;
+    r->leapt |= count == 0 && first > r->state->last_seq + 1;
     r->next_seq = first + count;
     while (st == TAMIZ_OK && batch_next(&reader, &write))
         st = replay_write(op, r, &write, path);
@@ -216,7 +215,8 @@ uint64_t replay_seq(const struct replay *r)
 }
 
 tamiz_status replay_open_logs(struct op *op, struct store *s, const struct manifest_state *state,
-                              const struct open_logs *logs, struct mem_ref **into, uint64_t *seq)
+                              const struct open_logs *logs, struct mem_ref **into,
+                              struct replayed *replayed)
 {
     struct replay r = {.s = s,
                        .state = state,
@@ -227,7 +227,7 @@ tamiz_status replay_open_logs(struct op *op, struct store *s, const struct manif
                        .records = buf_init(&s->alloc),
                        .bytes = REPLAY_KEPT_MAX + 1}; /* nothing is written again */
     const tamiz_status st = replay_logs(op, &r);
-    *seq = replay_seq(&r);
+    *replayed = (struct replayed){replay_seq(&r), r.leapt};
     buf_free(&r.records);
     return st;
 }

@@ -26,6 +26,8 @@ struct replay {
     uint64_t next_seq;  /* behind the last write replayed; 0: none yet */
     uint64_t bytes;
     bool stopped; /* a tail was torn: nothing after it counts */
+    bool leapt;   /* over an ingestion that the state has not heard of: it is still to come there,
+                     or failed */
 };
 
 /* What the state says that logs still have, into r->memtables. TAMIZ_CORRUPTION: a hole, or a
@@ -46,9 +48,16 @@ tamiz_status replay_memtables(struct op *op, struct tamiz *const *keyspaces, siz
                               uint64_t first_log, struct mem_ref ***memtables);
 void replay_memtables_free(struct store *s, struct mem_ref **memtables, size_t n);
 
-/* What the manifest says that logs still have, into fresh memtables, one a tree of the state; *seq:
- * up to where all of it goes. TAMIZ_CORRUPTION also where a log was read while it was written. */
+/* Up to where the state and its logs go, and whether over an ingestion, see struct replay. */
+struct replayed {
+    uint64_t seq;
+    bool leapt;
+};
+
+/* What the manifest says that logs still have, into fresh memtables, one a tree of the state.
+ * TAMIZ_CORRUPTION also where a log was read while it was written. */
 tamiz_status replay_open_logs(struct op *op, struct store *s, const struct manifest_state *state,
-                              const struct open_logs *logs, struct mem_ref **into, uint64_t *seq);
+                              const struct open_logs *logs, struct mem_ref **into,
+                              struct replayed *replayed);
 
 #endif

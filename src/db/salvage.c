@@ -167,7 +167,7 @@ static tamiz_status take_record(struct salvage *r, const struct log_reader *log,
     tamiz_status st = batch_open(r->op, body, &reader, &first, &count);
     if (st != TAMIZ_OK)
         return find_in_log(r, log, st, body.size);
-    if (first + count <= r->next_seq || first >= limit)
+    if (first + count <= r->next_seq || batch_is_beyond(first, count, limit))
         return TAMIZ_OK;
     if (first < r->next_seq)
         return find_in_log(r, log,

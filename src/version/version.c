@@ -306,8 +306,12 @@ static struct slice common_prefix(const struct version *v)
 static void fill_words(struct version *v)
 {
     v->prefix = common_prefix(v);
-    for (uint32_t r = 0; r < v->run_count; r++)
+    const unsigned rest = v->prefix.size < 8 ? 8 * (8 - (unsigned)v->prefix.size) : 0;
+    for (uint32_t r = 0; r < v->run_count; r++) {
         v->runs[r].prefix = v->prefix;
+        v->runs[r].prefix8 = slice_prefix8(v->prefix, 0);
+        v->runs[r].prefix8_mask = rest < 64 ? UINT64_MAX << rest : 0;
+    }
     for (uint32_t i = 0; i < v->table_count; i++) {
         v->largest8[i] = slice_prefix8(v->tables[i]->largest, v->prefix.size);
         v->smallest8[i] = slice_prefix8(v->tables[i]->smallest, v->prefix.size);
@@ -401,20 +405,10 @@ uint32_t run_place(const struct run *run, struct slice key, uint64_t word)
     return place_from(run, first_not_below(run->largest8, 0, run->count, word), key, word);
 }
 
-/* Prefixes of up to eight bytes are compared as a part of a word. */
 void run_words(const struct run *run, const struct slice *keys, size_t n, uint64_t *words)
 {
-    const size_t skip = run->prefix.size;
-    const uint64_t prefix = slice_prefix8(run->prefix, 0);
-    const unsigned other = skip && skip <= 8 ? 64 - 8 * (unsigned)skip : 0;
-    for (size_t i = 0; i < n; i++) {
-        const struct slice key = keys[i];
-        const bool easy = skip <= 8 && key.size >= skip + 8;
-        if (easy && (!skip || (load_u64_ordered(key.data) ^ prefix) >> other == 0))
-            words[i] = load_u64_ordered(key.data + skip);
-        else
-            words[i] = run_word(run, key);
-    }
+    for (size_t i = 0; i < n; i++)
+        words[i] = run_word(run, keys[i]);
 }
 
 /* One halving of all, then the next: no key's comparison waits for another's. */
