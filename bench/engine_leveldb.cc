@@ -13,9 +13,19 @@
 #include <memory>
 #include <string>
 
-#include "engine.h"
+#include "engine_leveldb_kin.h"
 
 namespace {
+
+struct Names {
+    using Iterator = leveldb::Iterator;
+    using Slice = leveldb::Slice;
+    using Status = leveldb::Status;
+};
+using Same = Kin<Names>;
+
+int Answer(const leveldb::Status &status, const char *what) { return Same::Answer(status, what); }
+leveldb::Slice SliceOf(const void *data, size_t size) { return Same::SliceOf(data, size); }
 
 struct Store {
     std::unique_ptr<leveldb::Cache> cache;
@@ -27,16 +37,6 @@ struct Session {
     Store *store;
     std::string value;
 };
-
-int Answer(const leveldb::Status &status, const char *what) {
-    if (status.ok())
-        return ENGINE_OK;
-    return status.IsNotFound() ? ENGINE_ABSENT : engine_fail(what, status.ToString().c_str());
-}
-
-leveldb::Slice SliceOf(const void *data, size_t size) {
-    return leveldb::Slice(static_cast<const char *>(data), size);
-}
 
 int Open(const engine_options *o, void **out) {
     auto store = std::make_unique<Store>();
@@ -92,31 +92,13 @@ int Get(void *p, const void *key, size_t key_size, void *buffer, size_t capacity
         s->store->db->Get(leveldb::ReadOptions(), SliceOf(key, key_size), &s->value);
     if (!status.ok())
         return Answer(status, "get");
-    *size = s->value.size();
-    std::memcpy(buffer, s->value.data(), *size < capacity ? *size : capacity);
+    *size = Same::CopyOut(s->value, buffer, capacity);
     return ENGINE_OK;
 }
-
-leveldb::Iterator *Iter(void *p) { return static_cast<leveldb::Iterator *>(p); }
 
 void *IterOpen(void *p) {
     return static_cast<Session *>(p)->store->db->NewIterator(leveldb::ReadOptions());
 }
-void IterSeek(void *p, const void *key, size_t size) { Iter(p)->Seek(SliceOf(key, size)); }
-void IterSeekFirst(void *p) { Iter(p)->SeekToFirst(); }
-void IterSeekLast(void *p) { Iter(p)->SeekToLast(); }
-void IterNext(void *p) { Iter(p)->Next(); }
-void IterPrev(void *p) { Iter(p)->Prev(); }
-bool IterValid(void *p) { return Iter(p)->Valid(); }
-const void *IterKey(void *p, size_t *size) {
-    *size = Iter(p)->key().size();
-    return Iter(p)->key().data();
-}
-const void *IterValue(void *p, size_t *size) {
-    *size = Iter(p)->value().size();
-    return Iter(p)->value().data();
-}
-void IterClose(void *p) { delete Iter(p); }
 
 int Compact(void *p) {
     static_cast<Store *>(p)->db->CompactRange(nullptr, nullptr);
@@ -162,15 +144,15 @@ extern "C" const engine engine_leveldb = {
     .multi_get = nullptr,
     .iter_open = IterOpen,
     .prefix_open = nullptr,
-    .iter_seek = IterSeek,
-    .iter_seek_first = IterSeekFirst,
-    .iter_seek_last = IterSeekLast,
-    .iter_next = IterNext,
-    .iter_prev = IterPrev,
-    .iter_valid = IterValid,
-    .iter_key = IterKey,
-    .iter_value = IterValue,
-    .iter_close = IterClose,
+    .iter_seek = Same::IterSeek,
+    .iter_seek_first = Same::IterSeekFirst,
+    .iter_seek_last = Same::IterSeekLast,
+    .iter_next = Same::IterNext,
+    .iter_prev = Same::IterPrev,
+    .iter_valid = Same::IterValid,
+    .iter_key = Same::IterKey,
+    .iter_value = Same::IterValue,
+    .iter_close = Same::IterClose,
     .flush = Flush,
     .settled = nullptr,
     .compact = Compact,

@@ -18,9 +18,19 @@
 #include <string>
 #include <vector>
 
-#include "engine.h"
+#include "engine_leveldb_kin.h"
 
 namespace {
+
+struct Names {
+    using Iterator = rocksdb::Iterator;
+    using Slice = rocksdb::Slice;
+    using Status = rocksdb::Status;
+};
+using Same = Kin<Names>;
+
+int Answer(const rocksdb::Status &status, const char *what) { return Same::Answer(status, what); }
+rocksdb::Slice SliceOf(const void *data, size_t size) { return Same::SliceOf(data, size); }
 
 struct Store {
     std::unique_ptr<rocksdb::DB> db;
@@ -36,16 +46,6 @@ struct Session {
     std::vector<rocksdb::Slice> keys;
     std::vector<rocksdb::Status> statuses;
 };
-
-int Answer(const rocksdb::Status &status, const char *what) {
-    if (status.ok())
-        return ENGINE_OK;
-    return status.IsNotFound() ? ENGINE_ABSENT : engine_fail(what, status.ToString().c_str());
-}
-
-rocksdb::Slice SliceOf(const void *data, size_t size) {
-    return rocksdb::Slice(static_cast<const char *>(data), size);
-}
 
 void SetTableOptions(const engine_options &o, rocksdb::Options *options) {
     rocksdb::BlockBasedTableOptions table;
@@ -130,8 +130,7 @@ int Get(void *p, const void *key, size_t key_size, void *buffer, size_t capacity
         s->store->read, s->store->db->DefaultColumnFamily(), SliceOf(key, key_size), &s->value);
     if (!status.ok())
         return Answer(status, "get");
-    *size = s->value.size();
-    std::memcpy(buffer, s->value.data(), *size < capacity ? *size : capacity);
+    *size = Same::CopyOut(s->value, buffer, capacity);
     return ENGINE_OK;
 }
 
@@ -150,9 +149,7 @@ int MultiGet(void *p, size_t n, const void *const keys[], const size_t key_sizes
     for (size_t i = 0; i < n; i++) {
         sizes[i] = SIZE_MAX;
         if (s->statuses[i].ok()) {
-            sizes[i] = s->values[i].size();
-            std::memcpy(buffers[i], s->values[i].data(),
-                        sizes[i] < capacity ? sizes[i] : capacity);
+            sizes[i] = Same::CopyOut(s->values[i], buffers[i], capacity);
         } else if (!s->statuses[i].IsNotFound()) {
             return Answer(s->statuses[i], "multi_get");
         }
@@ -161,27 +158,10 @@ int MultiGet(void *p, size_t n, const void *const keys[], const size_t key_sizes
     return ENGINE_OK;
 }
 
-rocksdb::Iterator *Iter(void *p) { return static_cast<rocksdb::Iterator *>(p); }
-
 void *IterOpen(void *p) {
     Store *store = static_cast<Session *>(p)->store;
     return store->db->NewIterator(store->read);
 }
-void IterSeek(void *p, const void *key, size_t size) { Iter(p)->Seek(SliceOf(key, size)); }
-void IterSeekFirst(void *p) { Iter(p)->SeekToFirst(); }
-void IterSeekLast(void *p) { Iter(p)->SeekToLast(); }
-void IterNext(void *p) { Iter(p)->Next(); }
-void IterPrev(void *p) { Iter(p)->Prev(); }
-bool IterValid(void *p) { return Iter(p)->Valid(); }
-const void *IterKey(void *p, size_t *size) {
-    *size = Iter(p)->key().size();
-    return Iter(p)->key().data();
-}
-const void *IterValue(void *p, size_t *size) {
-    *size = Iter(p)->value().size();
-    return Iter(p)->value().data();
-}
-void IterClose(void *p) { delete Iter(p); }
 
 int Flush(void *p) {
     return Answer(static_cast<Store *>(p)->db->Flush(rocksdb::FlushOptions()), "flush");
@@ -236,15 +216,15 @@ extern "C" const engine engine_rocksdb = {
     .multi_get = MultiGet,
     .iter_open = IterOpen,
     .prefix_open = nullptr,
-    .iter_seek = IterSeek,
-    .iter_seek_first = IterSeekFirst,
-    .iter_seek_last = IterSeekLast,
-    .iter_next = IterNext,
-    .iter_prev = IterPrev,
-    .iter_valid = IterValid,
-    .iter_key = IterKey,
-    .iter_value = IterValue,
-    .iter_close = IterClose,
+    .iter_seek = Same::IterSeek,
+    .iter_seek_first = Same::IterSeekFirst,
+    .iter_seek_last = Same::IterSeekLast,
+    .iter_next = Same::IterNext,
+    .iter_prev = Same::IterPrev,
+    .iter_valid = Same::IterValid,
+    .iter_key = Same::IterKey,
+    .iter_value = Same::IterValue,
+    .iter_close = Same::IterClose,
     .flush = Flush,
     .settled = nullptr,
     .compact = Compact,

@@ -7,6 +7,7 @@
 #include "base/expiry.h"
 #include "env/env.h"
 #include "filter/filter.h"
+#include "grid.h"
 #include "log/log.h"
 #include "table/format.h"
 #include "version/filename.h"
@@ -211,8 +212,10 @@ static int file_dump(struct dump *d)
         st = dump_content(d, kind, &content);
         file_close_text(d, st);
         status = st < 0 ? EXIT_NO : EXIT_DONE;
-        if (!d->call->json)
+        if (!d->call->json) {
+            text_fold(&d->out, terminal_width());
             (void)text_flush(&d->out, stdout);
+        }
         if (st < 0)
             (void)fail(d->call, "%s", op.text);
     }

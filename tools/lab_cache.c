@@ -13,7 +13,7 @@ enum { SHARES = sizeof shares / sizeof *shares };
 
 static void columns_make(struct sheet *s)
 {
-    sheet_column(s, "cache_share", "cache of data", SHEET_PERCENT);
+    sheet_column(s, "cache_share", "of data", SHEET_PERCENT);
     sheet_column(s, "cache_bytes", "cache", SHEET_SIZE);
     sheet_column(s, "filter_negatives", "probes avoided", SHEET_COUNT);
     sheet_column(s, "device_reads_without", "reads without", SHEET_COUNT);

@@ -129,6 +129,7 @@ static void setting_print(const struct lab *lab)
     if (lab->note[0])
         text_printf(&out, "note: %s: the kernel may have answered from memory\n", lab->note);
     text_printf(&out, "%s\n\n", lab->machine.data);
+    text_fold(&out, terminal_width());
     (void)text_flush(&out, stdout);
     text_free(&out);
 }
@@ -161,6 +162,7 @@ static void conclusion_print(const struct lab *lab)
         count_show(&out, r->false_negatives);
         text_word(&out, " denied\n");
     }
+    text_fold(&out, terminal_width());
     (void)text_flush(&out, stdout);
     text_free(&out);
 }

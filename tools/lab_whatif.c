@@ -319,7 +319,8 @@ int lab_whatif(struct call *call)
         count_show(&s.setting, w.kit.probe_count);
         text_word(&s.setting, " reads of ");
         text_word(&s.setting, call->operands[1]);
-        text_printf(&s.setting, ", %zu tables, cache ", w.table_count);
+        text_printf(&s.setting, ", %zu table%s, cache ", w.table_count,
+                    w.table_count == 1 ? "" : "s");
         size_show(&s.setting, w.cache_bytes);
         text_word(&s.setting, ".");
         status = sheet_tell(&s, call);

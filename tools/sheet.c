@@ -109,10 +109,40 @@ void sheet_json(const struct sheet *s, struct json *j)
 
 /* ---- text ---- */
 
+/* The blank at which a label breaks into two lines of about the same length; its end: at none. */
+static size_t label_break(const char *label)
+{
+    const size_t size = strlen(label);
+    size_t best = size;
+    for (size_t i = 0; i < size; i++) {
+        const size_t longer = i > size - i - 1 ? i : size - i - 1;
+        const size_t before = best > size - best - 1 || best == size ? best : size - best - 1;
+        if (label[i] == ' ' && longer < before)
+            best = i;
+    }
+    return best;
+}
+
+/* Labels of several words stand in two lines, so that narrow columns stay narrow. */
+static void headings_of(const struct sheet *s, struct grid *g)
+{
+    for (size_t i = 0; i < s->column_count; i++) {
+        const char *label = s->columns[i].label;
+        const size_t at = label_break(label);
+        struct text *heading = grid_heading(g, "");
+        if (label[at])
+            text_add(heading, label, at);
+    }
+    for (size_t i = 0; i < s->column_count; i++) {
+        const char *label = s->columns[i].label;
+        const size_t at = label_break(label);
+        text_word(grid_cell(g), label[at] ? label + at + 1 : label);
+    }
+}
+
 static void grid_of(const struct sheet *s, struct grid *g)
 {
-    for (size_t i = 0; i < s->column_count; i++)
-        grid_heading(g, s->columns[i].label);
+    headings_of(s, g);
     for (size_t i = 0; i < s->cell_count; i++)
         sheet_cell_show(grid_cell(g), s, i);
 }
@@ -125,12 +155,14 @@ static void text_print(const struct sheet *s)
                 (unsigned long long)s->seed);
     machine_show(&out);
     text_word(&out, "\n\n");
+    text_fold(&out, terminal_width());
     (void)text_flush(&out, stdout);
     grid_of(s, &g);
     grid_print(&g, terminal_width(), stdout);
     grid_free(&g);
     if (s->conclusion.size)
         text_printf(&out, "\n%s\n", s->conclusion.data);
+    text_fold(&out, terminal_width());
     (void)text_flush(&out, stdout);
     text_free(&out);
 }

@@ -86,6 +86,11 @@ static void data_json(const struct sheet *s, struct text *out)
     for (size_t i = 0; i < s->column_count; i++)
         json_text(&j, s->columns[i].name, s->columns[i].label);
     json_close(&j, '}');
+    json_open(&j, "bytes", '[');
+    for (size_t i = 0; i < s->column_count; i++)
+        if (s->columns[i].kind == SHEET_SIZE)
+            json_text(&j, NULL, s->columns[i].name);
+    json_close(&j, ']');
     json_open(&j, "charts", '[');
     for (size_t i = 0; i < s->chart_count; i++)
         chart_json(&j, &s->charts[i]);

@@ -28,7 +28,7 @@ static tamiz_status move_on(struct op *op, struct tamiz *db)
     mutex_unlock(&db->store->mutex);
     const tamiz_status st = db_write(op, &w);
     mutex_lock(&db->store->mutex);
-    db->retry_flush_ns = 0;
+    db->flush_error.retry_ns = 0;
     return st;
 }
 
@@ -36,7 +36,7 @@ static tamiz_status move_on(struct op *op, struct tamiz *db)
 static tamiz_status flush_hindered(struct op *op, const struct tamiz *db, uint32_t failures)
 {
     const struct store *s = db->store;
-    if (db->flush_failures > failures)
+    if (db->flush_error.failures > failures)
         return op_fail(op, db->flush_error.status, "%s", db->flush_error.text);
     if (db->dropped)
         return op_fail(op, TAMIZ_CLOSED, "%s: keyspace %s was dropped", s->directory, db->name);
@@ -71,13 +71,13 @@ tamiz_status db_flush(struct op *op, struct tamiz *db)
     struct mem_ref *m = v->memtable_count > 1 ? v->memtables[1] : NULL;
     if (m)
         atomic_fetch_add_explicit(&m->refs, 1, memory_order_relaxed);
-    uint32_t failures = db->flush_failures;
-    db->retry_flush_ns = 0; /* asked for: now */
+    uint32_t failures = db->flush_error.failures;
+    db->flush_error.retry_ns = 0; /* asked for: now */
     store_call_work(s);
     while (m && st == TAMIZ_OK && still_sealed(db, m)) {
         if (s->moving_on) {
             st = move_on(op, db);
-            failures = db->flush_failures;
+            failures = db->flush_error.failures;
             continue;
         }
         st = flush_hindered(op, db, failures);
@@ -131,42 +131,36 @@ static tamiz_status run_job(struct op *op, struct tamiz *db, struct version *bas
     return st;
 }
 
-static tamiz_status compact_range(struct op *op, struct tamiz *db, struct slice from,
-                                  struct slice to, bool to_unbounded)
+/* What a caller asks to be merged: a range, or one table. */
+struct asked {
+    struct tamiz *db;
+    bool table;
+    struct slice from, to;
+    bool to_unbounded;
+    unsigned level;
+    size_t index;
+};
+
+/* mutex held. */
+static tamiz_status pick_asked(struct op *op, const struct asked *a, const struct version *base,
+                               struct job *j)
 {
-    struct store *s = db->store;
-    tamiz_status st = db_flush(op, db);
-    if (st != TAMIZ_OK)
-        return st;
-    mutex_lock(&s->mutex);
-    merging_pause(db);
-    const struct pick_options o = pick_options_of(db);
-    const struct pick_busy busy = pick_busy_of(db);
-    struct version *base = atomic_load_explicit(&db->view, memory_order_relaxed)->version;
-    struct job j;
-    job_init(&j, &s->alloc);
-    st = pick_range(op, base, &o, &busy, from, to, to_unbounded, &j);
-    if (st == TAMIZ_OK)
-        st = run_job(op, db, base, &j);
-    else
-        job_free(&j);
-    merging_resume(db);
-    mutex_unlock(&s->mutex);
-    store_collect(s);
-    return st == TAMIZ_NOT_FOUND ? TAMIZ_OK : st;
+    const struct pick_options o = pick_options_of(a->db);
+    const struct pick_busy busy = pick_busy_of(a->db);
+    return a->table ? pick_table(op, base, &o, &busy, a->level, a->index, j)
+                    : pick_range(op, base, &o, &busy, a->from, a->to, a->to_unbounded, j);
 }
 
-static tamiz_status compact_table(struct op *op, struct tamiz *db, uint32_t level, size_t index)
+static tamiz_status compact(struct op *op, const struct asked *a)
 {
+    struct tamiz *db = a->db;
     struct store *s = db->store;
+    struct job j;
     mutex_lock(&s->mutex);
     merging_pause(db);
-    const struct pick_options o = pick_options_of(db);
-    const struct pick_busy busy = pick_busy_of(db);
     struct version *base = atomic_load_explicit(&db->view, memory_order_relaxed)->version;
-    struct job j;
     job_init(&j, &s->alloc);
-    tamiz_status st = pick_table(op, base, &o, &busy, level, index, &j);
+    tamiz_status st = pick_asked(op, a, base, &j);
     if (st == TAMIZ_OK)
         st = run_job(op, db, base, &j);
     else
@@ -180,14 +174,6 @@ static tamiz_status compact_table(struct op *op, struct tamiz *db, uint32_t leve
 /* ---- the calls ---- */
 
 /* Runs `work` with a slot's counters. */
-struct asked {
-    tamiz *db;
-    struct slice from, to;
-    bool to_unbounded;
-    unsigned level;
-    size_t index;
-};
-
 static tamiz_status run_asked(tamiz *db, tamiz_status (*work)(struct op *op, const struct asked *a),
                               struct asked a)
 {
@@ -211,14 +197,13 @@ static tamiz_status ask_flush(struct op *op, const struct asked *a)
     return db_flush(op, a->db);
 }
 
-static tamiz_status ask_compact(struct op *op, const struct asked *a)
+/* What is in memory first. Nothing to be merged is as good as merged. */
+static tamiz_status ask_compact_range(struct op *op, const struct asked *a)
 {
-    return compact_range(op, a->db, a->from, a->to, a->to_unbounded);
-}
-
-static tamiz_status ask_compact_table(struct op *op, const struct asked *a)
-{
-    return compact_table(op, a->db, a->level, a->index);
+    tamiz_status st = db_flush(op, a->db);
+    if (st == TAMIZ_OK)
+        st = compact(op, a);
+    return st == TAMIZ_NOT_FOUND ? TAMIZ_OK : st;
 }
 
 tamiz_status tamiz_flush(tamiz *db)
@@ -236,7 +221,7 @@ tamiz_status tamiz_compact(tamiz *db, const void *from, size_t from_size, const 
                        upper = slice_of(to, to ? to_size : 0);
     if (to && slice_compare(lower, upper) >= 0)
         return op_refuse(TAMIZ_INVALID_ARGUMENT, "compact: the range is empty or backward");
-    return run_asked(db, ask_compact,
+    return run_asked(db, ask_compact_range,
                      (struct asked){.from = lower, .to = upper, .to_unbounded = to == NULL});
 }
 
@@ -244,5 +229,5 @@ tamiz_status tamiz_compact_table(tamiz *db, unsigned level, size_t index)
 {
     if (level >= TAMIZ_LEVELS)
         return op_refuse(TAMIZ_INVALID_ARGUMENT, "level %u: want 0..%d", level, TAMIZ_LEVELS - 1);
-    return run_asked(db, ask_compact_table, (struct asked){.level = level, .index = index});
+    return run_asked(db, compact, (struct asked){.table = true, .level = level, .index = index});
 }

@@ -116,8 +116,8 @@ static tamiz_status take_picture(struct op *op, struct tamiz *db, struct picture
 struct site {
     const tamiz_env *env;
     const struct alloc *alloc;
-    const char *path; /* borrowed */
-    char *partial;
+    const char *path;       /* borrowed */
+    char *partial, *parent; /* parent: the directory that path is in */
     void *lock;
     bool made;    /* the directory is ours to remove */
     void *buffer; /* COPY_BYTES */
@@ -152,9 +152,11 @@ static tamiz_status site_open(struct op *op, struct site *site)
     buf_printf(&name, "%s.partial", site->path);
     buf_u8(&name, 0);
     site->partial = name.failed ? NULL : mem_text(site->alloc, (const char *)name.data);
+    /* Before there is anything: once it has its name, nothing may fail for want of memory. */
+    site->parent = env_parent_path(site->alloc, site->path);
     site->buffer = mem_new(site->alloc, COPY_BYTES);
     lock_path = site->partial ? filename_path(site->alloc, site->partial, FILE_LOCK, 0) : NULL;
-    TRY(lock_path && site->buffer ? TAMIZ_OK : op_fail_memory(op));
+    TRY(lock_path && site->parent && site->buffer ? TAMIZ_OK : op_fail_memory(op));
     TRY(env_path_info(op, site->env, site->partial, &exists, &info));
     if (!exists)
         TRY(env_make_directory(op, site->env, site->partial));
@@ -174,7 +176,7 @@ static tamiz_status site_finish(struct op *op, struct site *site)
     TRY(env_sync_directory(op, site->env, site->partial));
     TRY(env_rename(op, site->env, site->partial, site->path));
     site->made = false;
-    TRY(env_sync_parent(op, site->env, site->path));
+    TRY(env_sync_directory(op, site->env, site->parent));
 done:
     return st;
 }
@@ -194,6 +196,7 @@ static void site_close(struct op *op, struct site *site)
     }
     (void)env_unlock(&quiet, site->env, site->lock);
     mem_free_text(site->alloc, site->partial);
+    mem_free_text(site->alloc, site->parent);
     mem_free(site->alloc, site->buffer, COPY_BYTES);
 }
 

@@ -66,14 +66,7 @@ static tamiz_status secure_logs(struct op *op, struct store *s, const struct sea
             shared |= memtable_count(v->memtables[k]->memtable) > 0;
     }
     mutex_unlock(&s->mutex);
-    if (!shared)
-        return TAMIZ_OK;
-    mutex_lock(&s->log_mutex);
-    const tamiz_status st = store_sync_logs(op, s);
-    mutex_unlock(&s->log_mutex);
-    if (st != TAMIZ_OK)
-        store_log_failed(op, s);
-    return st;
+    return shared ? store_secure_logs(op, s) : TAMIZ_OK;
 }
 
 /* Writes the tables of list[0..n), one `flushing` a keyspace; *count of them. */
@@ -156,8 +149,7 @@ bool flush_wanted(const struct tamiz *db)
     const struct store *s = db->store;
     const struct view *v = atomic_load_explicit(&db->view, memory_order_relaxed);
     return !db->flushing && !db->dropped && v->memtable_count > 1 &&
-           (db->retry_flush_ns == 0 || env_monotonic_ns(s->env) >= db->retry_flush_ns ||
-            s->options.threads == 0);
+           (standing_is_due(s, &db->flush_error) || s->options.threads == 0);
 }
 
 /* The `most` oldest of one keyspace. */
@@ -202,18 +194,8 @@ static void pick_all(struct store *s, struct flush_job *j)
 /* What its status means for the flushes of a keyspace to come. mutex held. */
 static void flush_judge(struct tamiz *db, const struct op *op, tamiz_status st)
 {
-    struct store *s = db->store;
     db->flushing = false;
-    if (st == TAMIZ_OK) {
-        db->flush_error.status = TAMIZ_OK;
-        db->flush_failures = 0;
-        db->retry_flush_ns = 0;
-        return;
-    }
-    db->flush_failures++;
-    db->retry_flush_ns = retry_at(s, db->flush_failures);
-    if (st != TAMIZ_CLOSED)
-        stand(s, &db->flush_error, op, st, "flush");
+    standing_judge(db->store, &db->flush_error, op, st, "flush");
 }
 
 static void flush_job_free(struct store *s, struct flush_job *j)

@@ -181,12 +181,12 @@ static tamiz_status wait_for_sealed(struct op *op, struct tamiz *db)
     struct store *s = db->store;
     tamiz_status st = TAMIZ_OK;
     mutex_lock(&s->mutex);
-    const uint32_t failures = db->flush_failures;
-    db->retry_flush_ns = 0;
+    const uint32_t failures = db->flush_error.failures;
+    db->flush_error.retry_ns = 0;
     store_call_work(s);
     while (st == TAMIZ_OK &&
            atomic_load_explicit(&db->view, memory_order_relaxed)->memtable_count > 1) {
-        if (db->flush_failures > failures) {
+        if (db->flush_error.failures > failures) {
             st = op_fail(op, db->flush_error.status, "%s", db->flush_error.text);
         } else if (s->options.threads == 0) {
             mutex_unlock(&s->mutex);

@@ -297,18 +297,6 @@ done:
     return st;
 }
 
-/* What was written before the drop is durable before it is: else a power cut could leave what came
- * last without what was before, and who moved data to another keyspace would have lost both. */
-static tamiz_status sync_before(struct op *op, struct store *s)
-{
-    mutex_lock(&s->log_mutex);
-    const tamiz_status st = store_sync_logs(op, s);
-    mutex_unlock(&s->log_mutex);
-    if (st != TAMIZ_OK)
-        store_log_failed(op, s);
-    return st;
-}
-
 static tamiz_status drop_work(struct op *op, struct writer *w)
 {
     struct dropping *d = w->work_ctx;
@@ -319,7 +307,10 @@ static tamiz_status drop_work(struct op *op, struct writer *w)
         op_fail(op, TAMIZ_NOT_FOUND, "%s: no keyspace %s", s->directory, d->name);
         return TAMIZ_NOT_FOUND;
     }
-    tamiz_status st = sync_before(op, s);
+    /* What was written before the drop is durable before it is: else a power cut could leave what
+     * came last without what was before, and who moved data to another keyspace would have lost
+     * both. */
+    tamiz_status st = store_secure_logs(op, s);
     if (st != TAMIZ_OK)
         return st;
     struct view *nothing = view_nothing(op, s);

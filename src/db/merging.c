@@ -92,21 +92,14 @@ static bool merge_allowed(const struct tamiz *db)
     const struct store *s = db->store;
     return merging_unasked(db) && db->paused == 0 && !db->dropped &&
            s->merging < merges_at_once(s) && db->merge_error.status != TAMIZ_CORRUPTION &&
-           (db->retry_merge_ns == 0 || env_monotonic_ns(s->env) >= db->retry_merge_ns);
+           standing_is_due(s, &db->merge_error);
 }
 
 void merging_judge(struct tamiz *db, const struct op *op, tamiz_status st)
 {
-    if (st == TAMIZ_OK) {
-        db->merge_error.status = TAMIZ_OK;
-        db->merge_failures = 0;
-        db->retry_merge_ns = 0;
-    } else if (st != TAMIZ_CLOSED) {
-        db->merge_failures++;
-        db->retry_merge_ns = retry_at(db->store, db->merge_failures);
-        stand(db->store, &db->merge_error, op, st, "compaction");
+    standing_judge(db->store, &db->merge_error, op, st, "compaction");
+    if (st != TAMIZ_OK && st != TAMIZ_CLOSED)
         db->pace.since = UINT64_MAX; /* what failed is nothing to be slowed for */
-    }
 }
 
 bool merging_begin(struct tamiz *db, struct version **base, struct job *j)
@@ -258,7 +251,7 @@ bool merging_comes(const struct tamiz *db)
 {
     const struct pick_options o = pick_options_of(db);
     const struct view *v = atomic_load_explicit(&db->view, memory_order_relaxed);
-    bool comes = db->store->merging > 0 || db->retry_merge_ns != 0;
+    bool comes = db->store->merging > 0 || db->merge_error.retry_ns != 0;
     for (uint32_t level = 0; !comes && level < TAMIZ_LEVELS; level++)
         comes = pick_score(v->version, &o, level) >= 1;
     return comes;

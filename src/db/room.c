@@ -402,7 +402,7 @@ tamiz_status room_wait(struct op *op, struct writer *w, const struct room_wait *
         return TAMIZ_OK;
     }
     if (wait->why == PACE_FLUSH && threads && db->flush_error.status != TAMIZ_OK &&
-        db->flush_failures > 0)
+        db->flush_error.failures > 0)
         return flush_failed(op, db);
     wait_for_background(op, db, wait->why);
     if (wait->why == PACE_FLUSH && !threads && db->flush_error.status != TAMIZ_OK)

@@ -41,9 +41,11 @@ struct store_log {
     uint64_t last_seq; /* highest sequence in it or in a log before it                      */
 };
 
-/* A standing background error: kept until the same work succeeds. */
+/* Background work that failed, see standing.h. */
 struct standing_error {
-    tamiz_status status;
+    tamiz_status status; /* TAMIZ_OK: the last try went well */
+    uint32_t failures;   /* in a row */
+    uint64_t retry_ns;   /* monotonic: not before; 0: at once */
     char text[OP_TEXT_MAX];
 };
 
@@ -181,8 +183,6 @@ struct tamiz {
     struct buf busy;                           /* u64 numbers of tables in running jobs */
     struct buf cursors[TAMIZ_LEVELS];
     struct standing_error flush_error, merge_error;
-    uint64_t retry_flush_ns, retry_merge_ns; /* monotonic: not before */
-    uint32_t flush_failures, merge_failures; /* in a row */
     struct tamiz *next_dropped;
     bool ledger_lent; /* of a dropped one: another keyspace has its ledger now */
 };

@@ -213,6 +213,16 @@ void store_log_failed(struct op *op, struct store *s)
     mutex_unlock(&s->mutex);
 }
 
+tamiz_status store_secure_logs(struct op *op, struct store *s)
+{
+    mutex_lock(&s->log_mutex);
+    const tamiz_status st = store_sync_logs(op, s);
+    mutex_unlock(&s->log_mutex);
+    if (st != TAMIZ_OK)
+        store_log_failed(op, s);
+    return st;
+}
+
 static tamiz_status commit(struct op *op, struct store *s, struct writer *leader, struct group *g)
 {
     const uint64_t first_seq = atomic_load_explicit(&s->seq, memory_order_relaxed) + 1;

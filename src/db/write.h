@@ -57,6 +57,8 @@ tamiz_status store_log_skip(struct op *op, struct store *s, uint64_t seq);
  * If a sync failed, acknowledged bytes of it may be lost: before the next write the memtables must
  * reach tables, all together. No lock held. */
 void store_log_failed(struct op *op, struct store *s);
+/* All that was appended is on the disk; where that fails, store_log_failed. No lock held. */
+tamiz_status store_secure_logs(struct op *op, struct store *s);
 
 /* Writes that name no keyspace go to the one that the batch is written to; their id is 0, as is
  * that of the default one. Which of the two an id of 0 means changes at each of the `turns`. */

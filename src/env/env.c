@@ -175,18 +175,24 @@ static size_t parent_size(const char *path)
     return size;
 }
 
-tamiz_status env_sync_parent(struct op *op, const tamiz_env *env, const char *path)
+char *env_parent_path(const struct alloc *alloc, const char *path)
 {
     const size_t size = parent_size(path);
-    if (size == 0)
-        return env_sync_directory(op, env, ".");
-    char *parent = mem_new(op->alloc, size + 1);
+    char *parent = size ? mem_new(alloc, size + 1) : mem_text(alloc, ".");
+    if (parent && size) {
+        memcpy(parent, path, size);
+        parent[size] = 0;
+    }
+    return parent;
+}
+
+tamiz_status env_sync_parent(struct op *op, const tamiz_env *env, const char *path)
+{
+    char *parent = env_parent_path(op->alloc, path);
     if (!parent)
         return op_fail_memory(op);
-    memcpy(parent, path, size);
-    parent[size] = 0;
     const tamiz_status st = env_sync_directory(op, env, parent);
-    mem_free(op->alloc, parent, size + 1);
+    mem_free_text(op->alloc, parent);
     return st;
 }
 

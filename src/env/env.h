@@ -108,7 +108,9 @@ tamiz_status env_copy_file(struct op *op, const tamiz_env *env, const char *from
  * copy: *linked says which. */
 tamiz_status env_link_or_copy(struct op *op, const tamiz_env *env, const char *from, const char *to,
                               enum io_purpose purpose, bool *linked);
-/* The entries of the directory that `path` is in survive a power cut. */
+/* The directory that `path` is an entry of: owned (mem_free_text). NULL: memory is out. */
+char *env_parent_path(const struct alloc *alloc, const char *path);
+/* The entries of that directory survive a power cut. */
 tamiz_status env_sync_parent(struct op *op, const tamiz_env *env, const char *path);
 
 tamiz_status env_path_info(struct op *op, const tamiz_env *env, const char *path, bool *exists,

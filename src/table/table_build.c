@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "filter/filter.h"
 #include "table/block_writer.h"
+#include "table/filter_block.h"
 
 typedef unsigned long long ull; /* for printing */
 
@@ -235,129 +236,22 @@ struct slice table_builder_last_key(const struct table_builder *b)
     return buf_slice(&b->last);
 }
 
-/* ---- the filter ---- */
-
-static void tell_ignored(const struct table_builder *b, const char *why)
-{
-    char text[2 * OP_TEXT_MAX];
-    if (!b->options.log.event)
-        return;
-    (void)snprintf(text, sizeof text, "%s: written without a filter: %s", b->path, why);
-    b->options.log.event(b->options.log.ctx, TAMIZ_EVENT_FILTER_IGNORED, text);
-}
-
-/* Opens the fresh image and asks it for every hash. */
-static tamiz_status check_filter(struct op *op, const struct table_builder *b, struct slice image,
-                                 const struct buf *set, tamiz_filter_info *info)
-{
-    struct filter_view view;
-    const size_t n = set->size / sizeof(uint64_t);
-    const uint64_t *hashes = (const uint64_t *)(const void *)set->data;
-    bool maybe[256];
-    tamiz_status st;
-    TRY(filter_view_open_custom(op, image, b->options.filter.custom, &view));
-    for (size_t i = 0; i < n; i += 256) {
-        const size_t part = n - i < 256 ? n - i : 256;
-        filter_view_may_contain_many(&view, hashes + i, part, maybe);
-        for (size_t j = 0; j < part; j++)
-            if (!maybe[j])
-                TRY(op_fail(op, TAMIZ_NOT_SUPPORTED, "filter %s denies a key it was built from",
-                            b->options.filter.kind));
-    }
-    filter_view_info(&view, info);
-done:
-    return st;
-}
-
-static bool is_none(const tamiz_filter_policy *policy)
-{
-    return !policy->custom && strcmp(policy->kind, "none") == 0;
-}
-
-/* An image over `set` behind `block`, checked. Where it does not come out, `block` is as it was,
- * that is told, and `info` says none. */
-static tamiz_status add_image(struct op *op, struct table_builder *b,
-                              const tamiz_filter_policy *policy, const struct buf *set,
-                              struct buf *block, tamiz_filter_info *info)
-{
-    const size_t before = block->size;
-    tamiz_status st;
-    *info = (tamiz_filter_info){.kind = "none", .expected_fpr = 1};
-    if (is_none(policy))
-        return TAMIZ_OK;
-    uint8_t *image = NULL;
-    size_t size = 0;
-    TRY(filter_image_make(op, policy, (const uint64_t *)(const void *)set->data,
-                          set->size / sizeof(uint64_t), &image, &size));
-    TRY(check_filter(op, b, slice_of(image, size), set, info));
-    buf_append(block, image, size);
-    if (block->failed)
-        TRY(op_fail_memory(op));
-done:
-    mem_free_aligned(op->alloc, image, size, FILTER_ALIGN);
-    if (st == TAMIZ_NOT_SUPPORTED) {
-        tell_ignored(b, op->text);
-        op_forgive(op);
-        block->size = before;
-        *info = (tamiz_filter_info){.kind = "none", .expected_fpr = 1};
-        st = TAMIZ_OK;
-    }
-    return st;
-}
-
-/* Where there is no filter over the keys, an image that says so. */
-static tamiz_status add_none(struct op *op, struct buf *block)
-{
-    static const tamiz_filter_policy none = {.kind = "none"};
-    uint8_t *image = NULL;
-    size_t size = 0;
-    tamiz_status st;
-    TRY(filter_image_make(op, &none, NULL, 0, &image, &size));
-    buf_append(block, image, size);
-    st = block->failed ? op_fail_memory(op) : TAMIZ_OK;
-done:
-    mem_free_aligned(op->alloc, image, size, FILTER_ALIGN);
-    return st;
-}
-
-/* Behind the image over the keys, that over their prefixes. */
-static tamiz_status add_prefix_image(struct op *op, struct table_builder *b, struct buf *block)
-{
-    static const uint8_t zeros[PREFIX_IMAGE_ALIGN] = {0};
-    const size_t before = block->size;
-    tamiz_filter_info info;
-    tamiz_status st;
-    if (before == 0)
-        TRY(add_none(op, block));
-    const size_t keys_size = block->size;
-    buf_append(block, zeros, (PREFIX_IMAGE_ALIGN - keys_size % PREFIX_IMAGE_ALIGN) % sizeof zeros);
-    const size_t at = block->size;
-    TRY(add_image(op, b, &b->options.prefix_filter, &b->prefix_hashes, block, &info));
-    if (block->size > at)
-        b->said.prefix = (struct prefix_filter_place){b->options.prefix, keys_size};
-    else
-        block->size = before;
-done:
-    return st;
-}
+/* ---- the end ---- */
 
 static tamiz_status put_filter(struct op *op, struct table_builder *b, tamiz_filter_info *info)
 {
     const uint64_t from = env_monotonic_ns(b->env);
-    struct buf block = buf_init(b->alloc);
-    tamiz_status st;
-    TRY(add_image(op, b, &b->options.filter, &b->hashes, &block, info));
-    if (b->options.prefix.kind != TAMIZ_PREFIX_NONE && !is_none(&b->options.prefix_filter))
-        TRY(add_prefix_image(op, b, &block));
-    if (block.size)
-        put_part(b, buf_slice(&block), &b->footer.filter);
+    const struct filter_keys keys = {buf_slice(&b->hashes), buf_slice(&b->prefix_hashes)};
+    struct filter_block block = {.bytes = buf_init(b->alloc)};
+    const tamiz_status st = filter_block_build(op, &b->options, b->path, &keys, &block);
+    if (st == TAMIZ_OK && block.bytes.size)
+        put_part(b, buf_slice(&block.bytes), &b->footer.filter);
+    b->said.prefix = block.prefix;
+    *info = block.info;
     counter_add(&op->count->filter_build_us, (env_monotonic_ns(b->env) - from) / 1000);
-done:
-    buf_free(&block);
+    buf_free(&block.bytes);
     return st;
 }
-
-/* ---- the end ---- */
 
 /* The last block, and the dictionary behind it. */
 static tamiz_status put_data_end(struct op *op, struct table_builder *b)

@@ -28,13 +28,13 @@ static bool begins(const tamiz_merged *e, const char *with)
     return e->value_size >= strlen(with) && memcmp(e->value, with, strlen(with)) == 0;
 }
 
-static void note(struct shown *shown, const tamiz_merged *e)
+static void note(struct shown *to, const tamiz_merged *e)
 {
-    const size_t used = strlen(shown->text);
-    (void)snprintf(shown->text + used, sizeof shown->text - used, "%.*s=%.*s@%u ", (int)e->key_size,
+    const size_t used = strlen(to->text);
+    (void)snprintf(to->text + used, sizeof to->text - used, "%.*s=%.*s@%u ", (int)e->key_size,
                    (const char *)e->key, (int)e->value_size, (const char *)e->value, e->level);
-    (void)snprintf(shown->keyspace, sizeof shown->keyspace, "%s", e->keyspace);
-    shown->expires_us = e->expires_us;
+    (void)snprintf(to->keyspace, sizeof to->keyspace, "%s", e->keyspace);
+    to->expires_us = e->expires_us;
     assert_int_equal(e->struct_size, sizeof *e);
 }
 
@@ -81,35 +81,55 @@ static tamiz *open_with(const struct world *w, const char *text, struct shown *s
     return db;
 }
 
-static void start(struct world *w, tamiz **db, struct shown *shown)
+/* What each test has: a store on a simulated disk, and what its filter was shown. */
+static struct world w;
+static tamiz *db;
+static struct shown shown;
+
+static void start(const char *text)
 {
-    *w = world_new(11);
-    *db = open_with(w, SMALL, shown);
+    shown = (struct shown){.text = ""};
+    w = world_new(11);
+    db = open_with(&w, text, &shown);
 }
 
-static void finish(struct world *w, tamiz *db)
+static void finish(void)
 {
     tamiz_report report = TAMIZ_REPORT_INIT;
     assert_public(tamiz_verify(db, &report), TAMIZ_OK);
     test_close(db);
-    tamiz_env_sim_free(w->sim);
+    tamiz_env_sim_free(w.sim);
 }
 
-static void flush(tamiz *db)
+static int set_up(void **state)
+{
+    (void)state;
+    start(SMALL);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    finish();
+    return 0;
+}
+
+static void flush(void)
 {
     assert_public(tamiz_flush(db), TAMIZ_OK);
 }
 
-static void compact(tamiz *db)
+static void compact(tamiz *keyspace)
 {
-    assert_public(tamiz_flush(db), TAMIZ_OK);
-    assert_public(tamiz_compact(db, NULL, 0, NULL, 0), TAMIZ_OK);
+    assert_public(tamiz_flush(keyspace), TAMIZ_OK);
+    assert_public(tamiz_compact(keyspace, NULL, 0, NULL, 0), TAMIZ_OK);
 }
 
-static tamiz_stats stats_of(tamiz *db)
+static tamiz_stats stats_of(tamiz *keyspace)
 {
     tamiz_stats s = TAMIZ_STATS_INIT;
-    assert_public(tamiz_stats_get(db, &s), TAMIZ_OK);
+    assert_public(tamiz_stats_get(keyspace, &s), TAMIZ_OK);
     return s;
 }
 
@@ -118,17 +138,13 @@ static tamiz_stats stats_of(tamiz *db)
 static void it_keeps_drops_and_changes_what_is_merged(void **state)
 {
     (void)state;
-    struct world w;
-    struct shown shown = {.text = ""};
-    tamiz *db;
-    start(&w, &db, &shown);
     test_put(db, "a", "1");
     test_put(db, "b", "drop me");
     test_put(db, "c", "old one");
     test_put(db, "d", "empty it");
     test_put(db, "", "drop the empty key");
     test_delete(db, "e");
-    flush(db);
+    flush();
     assert_string_equal(shown.text, "");
     assert_string_equal(test_scan(db, NULL),
                         "=drop the empty key a=1 b=drop me c=old one d=empty it");
@@ -149,27 +165,23 @@ static void it_keeps_drops_and_changes_what_is_merged(void **state)
     test_close(db);
     db = test_open("s", SMALL, w.env);
     assert_string_equal(test_scan(db, NULL), "a=1 c=new one d=");
-    finish(&w, db);
 }
 
 /* Dropped where older values lie below it, table after table. */
 static void nothing_older_shows_below_what_was_dropped(void **state)
 {
     (void)state;
-    struct world w;
-    tamiz *db;
-    start(&w, &db, NULL);
     test_put(db, "a", "1");
     test_put(db, "b", "1");
     test_put(db, "c", "1");
-    flush(db);
+    flush();
     assert_public(tamiz_compact_table(db, 0, 0), TAMIZ_OK);
     assert_public(tamiz_compact_table(db, 1, 0), TAMIZ_OK); /* in level 2 by now */
     test_put(db, "b", "2");
     test_put(db, "c", "2");
-    flush(db);
+    flush();
     test_put(db, "b", "drop");
-    flush(db);
+    flush();
     assert_string_equal(test_scan(db, NULL), "a=1 b=drop c=2");
     assert_public(tamiz_compact_table(db, 0, 0), TAMIZ_OK);
     assert_int_equal(stats_of(db).compaction_filter_dropped, 1);
@@ -183,17 +195,12 @@ static void nothing_older_shows_below_what_was_dropped(void **state)
     assert_string_equal(test_scan(db, NULL), "a=1 c=2");
     test_put(db, "b", "3");
     assert_string_equal(test_scan(db, NULL), "a=1 b=3 c=2");
-    finish(&w, db);
 }
 
 static void what_a_snapshot_sees_is_not_shown_to_it(void **state)
 {
     (void)state;
-    struct world w;
-    struct shown shown = {.text = ""};
-    tamiz *db;
     tamiz_snapshot *at;
-    start(&w, &db, &shown);
     test_put(db, "a", "drop");
     test_put(db, "b", "old");
     test_put(db, "c", "drop");
@@ -209,7 +216,6 @@ static void what_a_snapshot_sees_is_not_shown_to_it(void **state)
     tamiz_snapshot_release(at);
     compact(db);
     assert_string_equal(test_scan(db, NULL), "b=new");
-    finish(&w, db);
 }
 
 /* ---- snapshots that are taken while it works */
@@ -240,13 +246,10 @@ static void one_taken_meanwhile_sees_no_change(void **state)
     static const char *const points[] = {"compact.output", "compact.install", "manifest.append"};
     (void)state;
     for (size_t i = 0; i < sizeof points / sizeof *points; i++) {
-        struct world w;
-        tamiz *db;
-        start(&w, &db, NULL);
         test_put(db, "a", "drop");
         test_put(db, "b", "old");
         test_put(db, "c", "1");
-        flush(db);
+        flush();
         struct taking t = {.point = points[i], .db = db, .left = 1};
         tamiz_env_sim_on_point(w.sim, take_there, &t);
         compact(db);
@@ -264,7 +267,8 @@ static void one_taken_meanwhile_sees_no_change(void **state)
         assert_int_equal(t.left, 0);
         assert_string_equal(test_scan(db, NULL), "b=new c=1");
         assert_int_equal(stats_of(db).compaction_filter_again, 1);
-        finish(&w, db);
+        finish();
+        start(SMALL);
     }
 }
 
@@ -272,14 +276,11 @@ static void one_taken_meanwhile_sees_no_change(void **state)
 static void an_iterator_keeps_what_it_began_with(void **state)
 {
     (void)state;
-    struct world w;
-    tamiz *db;
     tamiz_iter *it;
     size_t size;
-    start(&w, &db, NULL);
     test_put(db, "a", "drop");
     test_put(db, "b", "old");
-    flush(db);
+    flush();
     assert_public(tamiz_iter_open(db, NULL, &it), TAMIZ_OK);
     compact(db);
     assert_string_equal(test_scan(db, NULL), "b=new");
@@ -289,16 +290,11 @@ static void an_iterator_keeps_what_it_began_with(void **state)
     tamiz_iter_next(it);
     assert_memory_equal(tamiz_iter_value(it, &size), "old", 3);
     tamiz_iter_close(it);
-    finish(&w, db);
 }
 
 static void a_value_for_a_time_keeps_its_time(void **state)
 {
     (void)state;
-    struct world w;
-    struct shown shown = {.text = ""};
-    tamiz *db;
-    start(&w, &db, &shown);
     tamiz_write_options o = TAMIZ_WRITE_OPTIONS_INIT;
     o.ttl = 10;
     assert_public(tamiz_put(db, "a", 1, "old", 3, &o), TAMIZ_OK);
@@ -313,37 +309,28 @@ static void a_value_for_a_time_keeps_its_time(void **state)
     assert_string_equal(test_scan(db, NULL), "a=new");
     tamiz_env_sim_clock_advance(w.sim, 5 * SECOND);
     assert_string_equal(test_scan(db, NULL), "");
-    finish(&w, db);
 }
 
 static void what_is_deleted_or_hidden_is_not_shown_to_it(void **state)
 {
     (void)state;
-    struct world w;
-    struct shown shown = {.text = ""};
-    tamiz *db;
-    start(&w, &db, &shown);
     test_put(db, "a", "1");
     test_put(db, "b", "1");
     test_put(db, "c", "1");
-    flush(db);
+    flush();
     test_put(db, "a", "2");
     test_delete(db, "b");
     assert_public(tamiz_delete_range(db, "c", 1, "d", 1, NULL), TAMIZ_OK);
     test_put(db, "d", "1");
     compact(db);
     assert_string_equal(shown.text, "a=2@1 d=1@1 ");
-    finish(&w, db);
 }
 
 static void what_is_ingested_is_judged_like_the_rest(void **state)
 {
     (void)state;
-    struct world w;
-    tamiz *db;
     tamiz_table_writer *t;
     const char *const path = "in";
-    start(&w, &db, NULL);
     test_put(db, "a", "1");
     test_put(db, "b", "1");
     compact(db);
@@ -357,16 +344,13 @@ static void what_is_ingested_is_judged_like_the_rest(void **state)
     assert_string_equal(test_scan(db, NULL), "a=drop b=1 c=old");
     compact(db);
     assert_string_equal(test_scan(db, NULL), "b=1 c=new");
-    finish(&w, db);
 }
 
 static void it_is_of_the_keyspace_that_it_was_given_for(void **state)
 {
     (void)state;
-    struct world w;
-    struct shown shown = {.text = ""}, of_own = {.text = ""};
-    tamiz *db, *plain, *own, *again;
-    start(&w, &db, &shown);
+    struct shown of_own = {.text = ""};
+    tamiz *plain, *own, *again;
     tamiz_options o = options_with(&w, SMALL, &of_own);
     assert_public(tamiz_keyspace_open(db, "plain", NULL, &plain), TAMIZ_OK);
     assert_public(tamiz_keyspace_open(db, "own", &o, &own), TAMIZ_OK);
@@ -387,7 +371,6 @@ static void it_is_of_the_keyspace_that_it_was_given_for(void **state)
     assert_string_equal(of_own.keyspace, "own");
     assert_int_equal(stats_of(own).compaction_filter_dropped, 1);
     assert_int_equal(stats_of(plain).compaction_filter_dropped, 0);
-    finish(&w, db);
 }
 
 static void a_wrong_answer_fails_the_merge_and_loses_nothing(void **state)
@@ -399,12 +382,9 @@ static void a_wrong_answer_fails_the_merge_and_loses_nothing(void **state)
                  {"long", "key b: the new value is too long"}};
     (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        struct world w;
-        tamiz *db;
-        start(&w, &db, NULL);
         test_put(db, "a", "drop");
         test_put(db, "b", wrong[i].value);
-        flush(db);
+        flush();
         assert_public(tamiz_compact(db, NULL, 0, NULL, 0), TAMIZ_INVALID_ARGUMENT);
         if (!strstr(tamiz_error_detail(), wrong[i].detail))
             fail_msg("%s: %s", wrong[i].value, tamiz_error_detail());
@@ -416,63 +396,57 @@ static void a_wrong_answer_fails_the_merge_and_loses_nothing(void **state)
         test_put(db, "b", "good");
         compact(db);
         assert_string_equal(test_scan(db, NULL), "b=good");
-        finish(&w, db);
+        finish();
+        start(SMALL);
     }
 }
 
 static void the_background_says_so_and_tries_again(void **state)
 {
     (void)state;
-    struct world w = world_new(13);
     bool more = true;
-    tamiz *db = open_with(&w, "threads=0 memtable=16KiB level0_runs=2 level0_stop=20", NULL);
+    finish();
+    start("threads=0 memtable=16KiB level0_runs=2 level0_stop=20");
     for (int i = 0; i < 3; i++) {
         test_put(db, "a", "wrong");
-        flush(db);
+        flush();
     }
     (void)tamiz_step(db, 1000, &more);
     assert_public(tamiz_health(db), TAMIZ_INVALID_ARGUMENT);
     assert_non_null(strstr(tamiz_error_detail(), "none of its verdicts"));
     test_put(db, "a", "good");
-    flush(db);
+    flush();
     tamiz_env_sim_clock_advance(w.sim, 10 * SECOND);
     assert_public(tamiz_step(db, 1000, &more), TAMIZ_OK);
     assert_public(tamiz_health(db), TAMIZ_OK);
     assert_true(stats_of(db).compactions > 0);
     assert_string_equal(test_scan(db, NULL), "a=good");
-    finish(&w, db);
 }
 
 static void a_reader_never_asks_it(void **state)
 {
     (void)state;
-    struct world w;
-    struct shown shown = {.text = ""};
-    tamiz *db, *reader;
-    start(&w, &db, NULL);
+    struct shown of_reader = {.text = ""};
+    tamiz *reader;
     test_put(db, "a", "drop");
     test_put(db, "b", "1");
-    flush(db);
-    reader = open_with(&w, SMALL "read_only=true", &shown);
+    flush();
+    reader = open_with(&w, SMALL "read_only=true", &of_reader);
     assert_string_equal(test_scan(reader, NULL), "a=drop b=1");
     assert_public(tamiz_compact(reader, NULL, 0, NULL, 0), TAMIZ_READ_ONLY);
     compact(db);
     assert_string_equal(test_scan(reader, NULL), "a=drop b=1");
     assert_public(tamiz_refresh(reader), TAMIZ_OK);
     assert_string_equal(test_scan(reader, NULL), "b=1");
-    assert_string_equal(shown.text, "");
+    assert_string_equal(of_reader.text, "");
     test_close(reader);
-    finish(&w, db);
 }
 
 static void merges_of_the_background_ask_it(void **state)
 {
     (void)state;
-    struct world w = world_new(12);
-    tamiz *db = open_with(&w,
-                          "threads=0 memtable=16KiB table=16KiB block=1KiB level0_runs=2 "
-                          "size_ratio=2",
-                          NULL);
+    finish();
+    start("threads=0 memtable=16KiB table=16KiB block=1KiB level0_runs=2 size_ratio=2");
     for (int round = 0; round < 6; round++)
         for (int i = 0; i < 1000; i++)
             test_put(db, key_of(i), i % 3 ? "kept, and long enough for some tables" : "drop");
@@ -482,7 +456,6 @@ static void merges_of_the_background_ask_it(void **state)
     compact(db);
     for (int i = 0; i < 1000; i++)
         test_expect(db, key_of(i), i % 3 ? "kept, and long enough for some tables" : NULL, NULL);
-    finish(&w, db);
 }
 
 /* ---- threads: snapshots hold what they saw, whatever is merged meanwhile ---- */
@@ -524,9 +497,9 @@ static void snapshots_hold_what_they_saw_while_threads_merge(void **state)
 {
     (void)state;
     struct crowd c = {.db = NULL};
-    struct world w = {.env = tamiz_env_memory_new()};
+    const struct world threaded = {.env = tamiz_env_memory_new()};
     pthread_t watcher;
-    c.db = open_with(&w,
+    c.db = open_with(&threaded,
                      "threads=2 memtable=16KiB table=16KiB block=1KiB level0_runs=1 level0_stop=8 "
                      "size_ratio=2",
                      NULL);
@@ -540,25 +513,27 @@ static void snapshots_hold_what_they_saw_while_threads_merge(void **state)
     for (int i = 0; i < CROWD_KEYS; i++)
         test_expect(c.db, key_of(i), i % 3 == 0 ? NULL : i % 3 == 1 ? "new value" : "kept", NULL);
     test_close(c.db);
-    tamiz_env_memory_free((tamiz_env *)(uintptr_t)w.env);
+    tamiz_env_memory_free((tamiz_env *)(uintptr_t)threaded.env);
 }
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_keeps_drops_and_changes_what_is_merged),
-        cmocka_unit_test(nothing_older_shows_below_what_was_dropped),
-        cmocka_unit_test(what_a_snapshot_sees_is_not_shown_to_it),
-        cmocka_unit_test(one_taken_meanwhile_sees_no_change),
-        cmocka_unit_test(an_iterator_keeps_what_it_began_with),
-        cmocka_unit_test(a_value_for_a_time_keeps_its_time),
-        cmocka_unit_test(what_is_deleted_or_hidden_is_not_shown_to_it),
-        cmocka_unit_test(what_is_ingested_is_judged_like_the_rest),
-        cmocka_unit_test(it_is_of_the_keyspace_that_it_was_given_for),
-        cmocka_unit_test(a_wrong_answer_fails_the_merge_and_loses_nothing),
-        cmocka_unit_test(the_background_says_so_and_tries_again),
-        cmocka_unit_test(a_reader_never_asks_it),
-        cmocka_unit_test(merges_of_the_background_ask_it),
+        CASE(it_keeps_drops_and_changes_what_is_merged),
+        CASE(nothing_older_shows_below_what_was_dropped),
+        CASE(what_a_snapshot_sees_is_not_shown_to_it),
+        CASE(one_taken_meanwhile_sees_no_change),
+        CASE(an_iterator_keeps_what_it_began_with),
+        CASE(a_value_for_a_time_keeps_its_time),
+        CASE(what_is_deleted_or_hidden_is_not_shown_to_it),
+        CASE(what_is_ingested_is_judged_like_the_rest),
+        CASE(it_is_of_the_keyspace_that_it_was_given_for),
+        CASE(a_wrong_answer_fails_the_merge_and_loses_nothing),
+        CASE(the_background_says_so_and_tries_again),
+        CASE(a_reader_never_asks_it),
+        CASE(merges_of_the_background_ask_it),
         cmocka_unit_test(snapshots_hold_what_they_saw_while_threads_merge),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,6 +21,7 @@
         while (digits < 9 && there.some(v => Math.abs(+v.toPrecision(digits) - v) > 1e-9 * Math.abs(v))) digits++;
         return ticks.map(v => (v == null ? '' : short(v, digits)));
     };
+    const withUnit = name => sheet.labels[name] + (sheet.bytes.includes(name) ? ', bytes' : '');
     /* No half levels: 1, 2, 5, 10 and so on */
     const wholeSteps = Array.from({ length: 40 }, (_, i) => [1, 2, 5][i % 3] * 10 ** Math.floor(i / 3));
     /* One series for each y column and each value of the `by` column, over the union of all x. */
@@ -46,7 +47,7 @@
         const ink = style.getPropertyValue('--soft').trim(), grid = style.getPropertyValue('--grid').trim();
         const { xs, groups, zeros } = seriesOf(chart);
         const owners = [...new Set([...groups.values()].map(g => (chart.by ? g.who : g.y)))];
-        const series = [{ label: sheet.labels[chart.x], value: (u, v) => short(v) }];
+        const series = [{ label: withUnit(chart.x), value: (u, v) => short(v) }];
         for (const [name, g] of groups) {
             const colour = colours[owners.indexOf(chart.by ? g.who : g.y) % colours.length];
             const theory = chart.dashed.includes(g.y);
@@ -64,7 +65,7 @@
         new uPlot({
             width: Math.min(place.clientWidth, 960), height: 380, series,
             scales: { x: Object.assign({ time: false }, log(chart.log_x)), y: log(chart.log_y) },
-            axes: [Object.assign(axis(sheet.labels[chart.x]), { size: 44 }, whole ? { incrs: wholeSteps } : {}), axis(chart.y_label)],
+            axes: [Object.assign(axis(withUnit(chart.x)), { size: 44 }, whole ? { incrs: wholeSteps } : {}), axis(chart.y_label)],
             legend: { live: true }, cursor: { drag: { x: true, y: true } },
         }, [xs, ...[...groups.values()].map(g => xs.map(x => g.points.get(x) ?? null))], place);
         if (zeros) {
