@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "db/ledger.h"
 
+#include <assert.h>
 #include <math.h>
+#include <stddef.h>
 
 #include "db/ghost.h"
 
@@ -13,7 +15,7 @@ enum {
 };
 
 struct ledger {
-    struct sampler sampler; /* first: ledger_decide() looks there */
+    struct sampler sampler; /* first: ledger_sampler() */
     const struct store *store;
     const struct alloc *alloc;
     struct mutex mutex; /* of all that follows */
@@ -21,6 +23,8 @@ struct ledger {
     struct tallies tallies;
     uint64_t last[LAST_NAMES]; /* by run: what the followed read before touched */
 };
+
+static_assert(offsetof(struct ledger, sampler) == 0, "ledger_sampler() finds it");
 
 struct ledger *ledger_new(const struct store *s, uint64_t cache_bytes, uint64_t block_bytes)
 {
@@ -79,8 +83,8 @@ static uint64_t hush(const struct op *op, const struct sampler *s, uint64_t gets
     return until;
 }
 
-unsigned ledger_decide(const struct op *op, const struct ledger *l, const struct lookup *lookup,
-                       const tamiz_read_options *options)
+unsigned ledger_decide_slowly(const struct op *op, const struct ledger *l,
+                              const struct lookup *lookup, const tamiz_read_options *options)
 {
     const struct sampler *s = &l->sampler;
     const uint64_t gets = counter_get(&op->count->gets);

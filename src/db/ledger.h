@@ -37,8 +37,25 @@ static inline bool ledger_count_get(struct op *op)
 
 /* What this read, just counted, is chosen for: these, or 0. */
 enum { LEDGER_FOLLOW = 1, LEDGER_AUDIT = 2 };
-unsigned ledger_decide(const struct op *op, const struct ledger *l, const struct lookup *lookup,
-                       const tamiz_read_options *options);
+unsigned ledger_decide_slowly(const struct op *op, const struct ledger *l,
+                              const struct lookup *lookup, const tamiz_read_options *options);
+
+/* A ledger begins with its sampler. */
+static inline const struct sampler *ledger_sampler(const struct ledger *l)
+{
+    return (const struct sampler *)(const void *)l;
+}
+
+/* In the first million gets every one is asked about, and it is its cell that decides. */
+static inline unsigned ledger_decide(const struct op *op, const struct ledger *l,
+                                     const struct lookup *lookup, const tamiz_read_options *options)
+{
+    const struct sampler *s = ledger_sampler(l);
+    const uint32_t end = sampler_load(&s->cells_end);
+    if (end && !sampler_load(&s->period) && !s->audit && options->use_filters)
+        return sampler_cell(s, lookup->key) < end ? LEDGER_FOLLOW : 0;
+    return ledger_decide_slowly(op, l, lookup, options);
+}
 
 /* Counts `n` gets, of up to 64 keys, and chooses among them as if they came one by one: bit i is
  * key i's. */
