@@ -143,7 +143,7 @@ static void a_walk_shows_what_each_entry_is_whichever_way_it_goes(void **state)
     (void)state;
     struct test_random random = test_random_start(16);
     struct block_walk walk;
-    struct walked e;
+    uint64_t at;
     block_walk_init(&walk, &alloc_libc);
     for (size_t round = 0; round < 60; round++) {
         const size_t count = 1 + test_random_below(&random, 200);
@@ -155,11 +155,11 @@ static void a_walk_shows_what_each_entry_is_whichever_way_it_goes(void **state)
                                : step < 2 * s.count ? 2 * (uint32_t)s.count - 1 - step
                                                     : (uint32_t)test_random_below(&random, s.count);
             const struct version *v = &s.versions[i];
-            assert_int_equal(block_walk_at(&walk, i, &e), TAMIZ_OK);
-            assert_true(slice_equal(e.key, key_of(v)));
-            assert_true(e.stamp == v->stamp && slice_equal(e.value, value_of(v)));
+            assert_int_equal(block_walk_at(&walk, i, &at), TAMIZ_OK);
+            assert_true(slice_equal(walk.at_key, key_of(v)));
+            assert_true(at == v->stamp && slice_equal(walk.value, value_of(v)));
         }
-        assert_int_equal(block_walk_at(&walk, (uint32_t)s.count, &e), TAMIZ_CORRUPTION);
+        assert_int_equal(block_walk_at(&walk, (uint32_t)s.count, &at), TAMIZ_CORRUPTION);
         sample_free(&s, count);
     }
     buf_free(&walk.key);
@@ -279,11 +279,11 @@ static void read_all(const struct block *b, struct slice key)
     for (uint32_t i = 0; i < b->count && block_entry_at(b, i, &e); i++)
         (void)block_entry_compare(&e, key);
     struct block_walk walk;
-    struct walked walked;
+    uint64_t at;
     block_walk_init(&walk, &alloc_libc);
     block_walk_enter(&walk, b);
-    for (uint32_t i = 0; i < b->count && block_walk_at(&walk, i, &walked) == TAMIZ_OK; i++)
-        (void)slice_compare(walked.key, key);
+    for (uint32_t i = 0; i < b->count && block_walk_at(&walk, i, &at) == TAMIZ_OK; i++)
+        (void)slice_compare(walk.at_key, key);
     buf_free(&walk.key);
     const struct lookup lookup = lookup_make(key, 100);
     uint64_t stamp;
