@@ -59,13 +59,20 @@ static inline void walk_fetch(const void *from, size_t bytes_on, size_t lines)
         __builtin_prefetch((const void *)((uintptr_t)from + bytes_on + line * 64));
 }
 
+/* The head of the next block, where the end of this one is `near`; only the address is used: it may
+ * be gone by now. */
+static inline void block_walk_fetch_following(const struct block_walk *w, bool near)
+{
+    if (__builtin_expect(near, 0) && w->following)
+        walk_fetch(w->following, 0, WALK_HEAD);
+}
+
 /* What a walk forwards touches in a moment: a few entries on, and before the block's end the next
- * one, of which only the address is used: it may be gone by now. */
+ * one. */
 static inline void block_walk_fetch_onwards(const struct block_walk *w)
 {
     walk_fetch(w->behind, WALK_AHEAD, 2);
-    if (__builtin_expect(w->entry + WALK_LEAVING == w->block->count, 0) && w->following)
-        walk_fetch(w->following, 0, WALK_HEAD);
+    block_walk_fetch_following(w, w->entry + WALK_LEAVING == w->block->count);
 }
 
 /* What a step takes: shared, suffix size, value size and a stamp that says KIND_PUT, in one byte

@@ -314,23 +314,63 @@ uint32_t index_find_beside(const struct index *index, struct slice key, const vo
     return index->tree[i] == x ? settle_ties(index, i, x, behind(key, prefix.size)) : i;
 }
 
-void index_fetch(const struct index *index, struct slice key, const void *beside)
+struct index_search index_search_begin(const struct index *index, struct slice key,
+                                       const void *beside)
 {
     const struct slice prefix = slice_of(index->prefix, index->prefix_size);
+    struct index_search s = {INDEX_NO_NODE, 0};
     if (index->count == 0 || !slice_has_prefix(key, prefix))
-        return;
-    const int64_t x = flipped(slice_prefix8(key, prefix.size));
+        return s;
+    s.word = flipped(slice_prefix8(key, prefix.size));
     size_t node;
 #if defined(__x86_64__)
-    node = index->avx2 ? node_avx2(index, x) : node_portable(index, x);
+    node = index->avx2 ? node_avx2(index, s.word) : node_portable(index, s.word);
 #else
-    node = node_portable(index, x);
+    node = node_portable(index, s.word);
 #endif
     if (node * NODE >= index->count)
-        return;
+        return s;
     __builtin_prefetch(&index->tree[node * NODE]);
     __builtin_prefetch(&index->tree[node * NODE + NODE / 2]);
     fetch_beside(beside, node);
+    s.node = node;
+    return s;
+}
+
+void index_fetch(const struct index *index, struct slice key, const void *beside)
+{
+    (void)index_search_begin(index, key, beside);
+}
+
+/* How far x is from the fence before block `i` to its own. */
+static uint32_t part_of(const struct index *index, uint32_t i, int64_t x)
+{
+    const uint64_t from = i ? (uint64_t)index->tree[i - 1] : UINT64_C(1) << 63;
+    const uint64_t whole = (uint64_t)index->tree[i] - from, far = (uint64_t)x - from;
+    const uint64_t unit = whole / INDEX_WHOLE + 1;
+    return (uint32_t)((far < whole ? far : whole) / unit);
+}
+
+uint32_t index_search_end(const struct index *index, struct slice key, struct index_search search,
+                          uint32_t *part)
+{
+    *part = 0;
+    if (search.node == INDEX_NO_NODE)
+        return index_find(index, key);
+    const int64_t *node = &index->tree[search.node * NODE];
+    size_t rank = search.node * NODE;
+#if defined(__x86_64__)
+    rank += index->avx2 ? node_below_avx2(node, search.word) : node_below(node, search.word);
+#else
+    rank += node_below(node, search.word);
+#endif
+    if (rank >= index->count)
+        return index->count;
+    const uint32_t i = (uint32_t)rank;
+    *part = part_of(index, i, search.word);
+    return index->tree[i] == search.word
+               ? settle_ties(index, i, search.word, behind(key, index->prefix_size))
+               : i;
 }
 
 uint32_t index_find(const struct index *index, struct slice key)

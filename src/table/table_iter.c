@@ -21,11 +21,12 @@ struct table_iter {
     struct table *table;
     struct table_loaded *loaded;
     struct table_read how;
-    struct cached_block *held; /* pinned; NULL: none */
-    uint32_t block;            /* which one that is */
-    uint32_t near;             /* the block that a seek that is approached goes to */
-    bool approached;           /* near is known */
-    bool narrowed;             /* … and, of that block, */
+    struct cached_block *held;  /* pinned; NULL: none */
+    uint32_t block;             /* which one that is */
+    struct index_search search; /* of a seek that is approached; then */
+    uint32_t near;              /* the block it goes to */
+    bool approached;            /* near is known */
+    bool narrowed;              /* … and, of that block, */
     struct block_near narrow;
     struct block_walk walk;
 
@@ -336,21 +337,31 @@ static bool hold_near(struct table_iter *it, uint32_t block)
     return here && hold(it, block);
 }
 
+/* What a search in the block will touch, where it is in memory: the entry too, if keys between two
+ * fences lie about evenly. */
+static void fetch_near(const struct table_loaded *l, uint32_t block, uint32_t part)
+{
+    const struct cached_block *b = atomic_load_explicit(&l->places[block], memory_order_relaxed);
+    if (b)
+        cached_block_fetch_near(b, (size_t)((uint64_t)l->block_bytes * part / INDEX_WHOLE));
+}
+
 static void iter_approach_key(struct iter *base, struct slice key, uint64_t stamp, unsigned step)
 {
     struct table_iter *it = self(base);
     struct table_loaded *l = it->loaded;
+    uint32_t part;
     (void)stamp;
     switch (step) {
     case 0:
         it->approached = it->narrowed = false;
-        index_fetch(l->index, key, l->places);
+        it->search = index_search_begin(l->index, key, l->places);
         break;
     case 1:
-        it->near = index_find(l->index, key);
+        it->near = index_search_end(l->index, key, it->search, &part);
         it->approached = it->near < index_count(l->index);
-        if (it->approached) /* only the address is used: the block may be gone by now */
-            __builtin_prefetch(atomic_load_explicit(&l->places[it->near], memory_order_relaxed), 1);
+        if (it->approached)
+            fetch_near(l, it->near, part);
         break;
     case 2:
         if (it->approached && hold_near(it, it->near))
@@ -376,9 +387,10 @@ static void iter_find(struct iter *base, struct slice key, uint64_t stamp)
     uint32_t entry;
     if (!find(it, key, stamp, block, narrowed, &entry))
         return;
-    if (entry < it->held->block.count)
+    if (entry < it->held->block.count) {
         show_at(it, entry);
-    else
+        block_walk_fetch_following(&it->walk, entry + WALK_LEAVING >= it->held->block.count);
+    } else
         show_first_from(it, block + 1);
 }
 

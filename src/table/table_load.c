@@ -104,6 +104,17 @@ done:
     return st;
 }
 
+/* What an ordinary block is like, near enough for what only costs time. */
+static void judge_blocks(struct table_loaded *l)
+{
+    const struct table_properties *p = &l->properties;
+    const uint64_t blocks = p->data_blocks ? p->data_blocks : 1;
+    const uint64_t bytes = p->raw_key_bytes / blocks + p->raw_value_bytes / blocks;
+    const uint64_t entries = (p->entries + blocks - 1) / blocks;
+    l->block_bytes = (uint32_t)(bytes < UINT32_MAX ? bytes : UINT32_MAX);
+    l->block_entries = (uint32_t)(entries < UINT32_MAX ? entries : UINT32_MAX);
+}
+
 static tamiz_status load_properties(struct op *op, const struct table *t, struct table_loaded *l,
                                     const struct tail *tail, const struct table_footer *footer)
 {
@@ -115,6 +126,7 @@ static tamiz_status load_properties(struct op *op, const struct table *t, struct
     if (l->properties_bytes.failed)
         TRY(op_fail_memory(op));
     TRY(table_properties_decode(op, buf_slice(&l->properties_bytes), t->path, &l->properties));
+    judge_blocks(l);
     l->seq_max = l->properties.seq_max;
     if (l->seq_max == 0 && t->sequence) {
         l->seq_max = t->sequence;
