@@ -81,21 +81,34 @@ static inline void cached_block_fetch(const struct cached_block *b)
     __builtin_prefetch(payload + 64);
 }
 
-enum { FETCH_BEFORE = 128, FETCH_LINES = 10 };
-
-/* The lines of a block that an ordered search for an entry about `offset` bytes into the payload
- * touches, and a walk from there on. Only the address is used: the block may be gone by now. */
-static inline void cached_block_fetch_near(const struct cached_block *b, size_t offset)
+/* The lines of a block that an ordered search begins with: header, ranks, offsets of an ordinary
+ * block. Only the address is used: the block may be gone by now. */
+static inline void cached_block_fetch_search(const struct cached_block *b)
 {
-    const uintptr_t at = (uintptr_t)b, payload = at + CACHED_BLOCK_HEADER;
-    const uintptr_t near = payload + (offset > FETCH_BEFORE ? offset - FETCH_BEFORE : 0);
+    const uintptr_t at = (uintptr_t)b;
     __builtin_prefetch((const void *)at, 1);
     __builtin_prefetch((const void *)(at - 64));
     __builtin_prefetch((const void *)(at - 128));
-    __builtin_prefetch((const void *)payload);
-    __builtin_prefetch((const void *)(payload + 64));
-    for (uintptr_t line = 0; line < FETCH_LINES; line++)
-        __builtin_prefetch((const void *)(near + line * 64));
+    cached_block_fetch(b);
+}
+
+/* What it looks at then, where that is about `offset` bytes into the payload, and what a walk goes
+ * on to. */
+static inline void cached_block_fetch_entries(const struct cached_block *b, size_t offset)
+{
+    enum { BEFORE = 128, LINES = 9 };
+    const uintptr_t from =
+        (uintptr_t)b + CACHED_BLOCK_HEADER + (offset > BEFORE ? offset - BEFORE : 0);
+    for (uintptr_t line = 0; line < LINES; line++)
+        __builtin_prefetch((const void *)(from + line * 64));
+}
+
+/* The restart, where the entry's group begins about there. */
+static inline void cached_block_fetch_restart(const struct cached_block *b, size_t offset)
+{
+    const uintptr_t at = (uintptr_t)b + CACHED_BLOCK_HEADER + offset;
+    __builtin_prefetch((const void *)(at - 64));
+    __builtin_prefetch((const void *)at);
 }
 
 /* The block hanging at `place`, or NULL. Inside an epoch; valid until it is left. Marks it visited.

@@ -63,11 +63,12 @@ struct index_search {
 #define INDEX_NO_NODE SIZE_MAX
 struct index_search index_search_begin(const struct index *index, struct slice key,
                                        const void *beside);
-/* As index_find. *part: about how far in its block the key would stand, 0 to INDEX_WHOLE, as the
- * numbers of the fences before and behind have it. */
+/* As index_find. */
+uint32_t index_search_end(const struct index *index, struct slice key, struct index_search search);
+/* About how far in `block`, which the search ended at, the key would stand: 0 to INDEX_WHOLE, if
+ * keys lie evenly between the fences before and behind. A guess: good for what only costs time. */
 enum { INDEX_WHOLE = 1 << 16 };
-uint32_t index_search_end(const struct index *index, struct slice key, struct index_search search,
-                          uint32_t *part);
+uint32_t index_part(const struct index *index, uint32_t block, struct index_search search);
 struct extent index_extent(const struct index *index, uint32_t block);
 uint64_t index_raw_size(const struct index *index, uint32_t block);
 /* The fence of `block` behind what all begin with, which is put into *prefix. Borrowed. */

@@ -337,20 +337,25 @@ static bool hold_near(struct table_iter *it, uint32_t block)
     return here && hold(it, block);
 }
 
-/* What a search in the block will touch, where it is in memory: the entry too, if keys between two
- * fences lie about evenly. */
-static void fetch_near(const struct table_loaded *l, uint32_t block, uint32_t part)
+/* What a search in the block will touch, where it is in memory. The entry and its group's restart
+ * are guessed: were they waited for one after the other, a seek would take a third longer. */
+static void fetch_near(const struct table_loaded *l, uint32_t block, struct index_search search)
 {
     const struct cached_block *b = atomic_load_explicit(&l->places[block], memory_order_relaxed);
-    if (b)
-        cached_block_fetch_near(b, (size_t)((uint64_t)l->block_bytes * part / INDEX_WHOLE));
+    if (!b)
+        return;
+    cached_block_fetch_search(b);
+    const uint64_t entry =
+        (uint64_t)l->block_entries * index_part(l->index, block, search) / INDEX_WHOLE;
+    const size_t arrays = BLOCK_HEADER_SIZE + 3 * (size_t)l->block_entries;
+    cached_block_fetch_entries(b, arrays + (size_t)entry * l->entry_bytes);
+    cached_block_fetch_restart(b, arrays + (size_t)(entry - entry % BLOCK_GROUP) * l->entry_bytes);
 }
 
 static void iter_approach_key(struct iter *base, struct slice key, uint64_t stamp, unsigned step)
 {
     struct table_iter *it = self(base);
     struct table_loaded *l = it->loaded;
-    uint32_t part;
     (void)stamp;
     switch (step) {
     case 0:
@@ -358,10 +363,10 @@ static void iter_approach_key(struct iter *base, struct slice key, uint64_t stam
         it->search = index_search_begin(l->index, key, l->places);
         break;
     case 1:
-        it->near = index_search_end(l->index, key, it->search, &part);
+        it->near = index_search_end(l->index, key, it->search);
         it->approached = it->near < index_count(l->index);
         if (it->approached)
-            fetch_near(l, it->near, part);
+            fetch_near(l, it->near, it->search);
         break;
     case 2:
         if (it->approached && hold_near(it, it->near))
@@ -387,9 +392,10 @@ static void iter_find(struct iter *base, struct slice key, uint64_t stamp)
     uint32_t entry;
     if (!find(it, key, stamp, block, narrowed, &entry))
         return;
-    if (entry < it->held->block.count) {
+    const uint32_t count = it->held->block.count;
+    if (entry < count) {
         show_at(it, entry);
-        block_walk_fetch_following(&it->walk, entry + WALK_LEAVING >= it->held->block.count);
+        block_walk_fetch_following(&it->walk, entry + WALK_LEAVING >= count);
     } else
         show_first_from(it, block + 1);
 }

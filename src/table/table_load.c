@@ -104,15 +104,19 @@ done:
     return st;
 }
 
-/* What an ordinary block is like, near enough for what only costs time. */
+/* What an ordinary block is like, near enough for what only costs time. Of packed blocks only keys
+ * and values are known. */
 static void judge_blocks(struct table_loaded *l)
 {
     const struct table_properties *p = &l->properties;
-    const uint64_t blocks = p->data_blocks ? p->data_blocks : 1;
-    const uint64_t bytes = p->raw_key_bytes / blocks + p->raw_value_bytes / blocks;
-    const uint64_t entries = (p->entries + blocks - 1) / blocks;
-    l->block_bytes = (uint32_t)(bytes < UINT32_MAX ? bytes : UINT32_MAX);
+    if (p->data_blocks == 0 || p->entries == 0)
+        return;
+    const uint64_t entries = (p->entries + p->data_blocks - 1) / p->data_blocks;
+    const uint64_t raw = p->raw_key_bytes / p->entries + p->raw_value_bytes / p->entries;
+    const uint64_t stored = p->data_bytes / p->entries;
+    const uint64_t bytes = stored > raw / 4 * 3 ? stored - (stored > 3 ? 3 : 0) : raw;
     l->block_entries = (uint32_t)(entries < UINT32_MAX ? entries : UINT32_MAX);
+    l->entry_bytes = (uint32_t)(bytes < UINT32_MAX ? bytes : UINT32_MAX);
 }
 
 static tamiz_status load_properties(struct op *op, const struct table *t, struct table_loaded *l,
