@@ -108,6 +108,7 @@ static const char options_help[] =
     "  --block_size SIZE   (4KiB)                   --bloom_bits B of a key; 0: no filter (10)\n"
     "  --compression none|zstd                      --background N threads (2)\n"
     "  --use_direct_reads  around the page cache    --warm         read everything once before\n"
+    "  --write_rate N      puts a second of the writer in readwhilewriting, at most (no limit)\n"
     "  --counts            count device reads       --seed N\n"
     "  --options TEXT      the engine's own         --describe     its settings and shape, at the "
     "end\n"
@@ -140,6 +141,7 @@ static bool parse_option(struct arguments *a, const char *name, const char *valu
            : IS("reads")      ? parse_number(value, &s->ops)
            : IS("value_size") ? parse_value_size(value, &s->value_size)
            : IS("threads")    ? parse_unsigned(value, 63, &s->threads) && s->threads > 0
+           : IS("write_rate") ? parse_number(value, &s->write_rate)
            : IS("batch_size") ? parse_unsigned(value, 256, &s->batch)
            : IS("seek_nexts") ? parse_unsigned(value, 1000000, &s->seek_nexts)
            : IS("cache_size") ? parse_number(value, &s->store.cache)

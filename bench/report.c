@@ -56,7 +56,8 @@ void report_text(FILE *out, const struct outcome *o)
                 (double)o->counts.memory_bytes / 1e6, (double)o->rss_bytes / 1e6,
                 (double)o->peak_rss_bytes / 1e6);
     if (o->other_ops)
-        fprintf(out, "  the writer beside: %.0f ops/sec\n", (double)o->other_ops / o->seconds);
+        fprintf(out, "  the writer beside: %.0f ops/sec\n",
+                (double)o->other_ops / o->other_seconds);
     (void)fflush(out);
 }
 
@@ -153,10 +154,10 @@ void report_json(FILE *out, const struct outcome *o, bool first)
                 (unsigned long long)o->kernel_write_bytes);
     fprintf(out,
             "\"memory_bytes\":%llu,\"store_bytes\":%llu,\"rss_bytes\":%llu,\"peak_rss_bytes\":%llu,"
-            "\"other_ops\":%llu}",
+            "\"other_ops\":%llu,\"other_seconds\":%.6f}",
             (unsigned long long)o->counts.memory_bytes, (unsigned long long)o->store_bytes,
             (unsigned long long)o->rss_bytes, (unsigned long long)o->peak_rss_bytes,
-            (unsigned long long)o->other_ops);
+            (unsigned long long)o->other_ops, o->other_seconds);
 }
 
 void report_json_end(FILE *out)

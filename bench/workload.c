@@ -86,7 +86,8 @@ struct thread {
     size_t values_room;
     uint8_t *buffers;  /* read: BATCH_MAX of them */
     uint64_t inserted; /* keys behind those that were there */
-    uint64_t ops, found, bytes, wall_ns, cpu_ns, whole_cpu_ns, sum;
+    uint64_t ops, found, bytes, wall_ns, cpu_ns, sum;
+    uint64_t begun_ns, whole_ns, whole_cpu_ns; /* with what is not measured */
     struct histogram latency;
 };
 
@@ -482,18 +483,42 @@ static int thread_do(struct thread *t, size_t n)
     return result;
 }
 
+/* Puts a second of the writer beside; 0: as many as it can. */
+static uint64_t rate_of(const struct thread *t)
+{
+    return t->beside ? t->bench->settings.write_rate : 0;
+}
+
 static size_t chunk_of(const struct thread *t)
 {
     const size_t fit = t->values_room / t->bench->settings.value_size;
-    const size_t most = fit < CHUNK ? fit : CHUNK;
+    const uint64_t rate = rate_of(t), tick = rate / 1000 ? rate / 1000 : 1; /* a millisecond's */
+    size_t most = fit < CHUNK ? fit : CHUNK;
+    if (rate && tick < most)
+        most = (size_t)tick;
     const size_t step = t->workload->multi ? batch_of(t) : 1;
     return most - most % step ? most - most % step : step;
+}
+
+/* Not before the moment at which operation `i` is due. */
+static void thread_wait(const struct thread *t, uint64_t i)
+{
+    const uint64_t rate = rate_of(t);
+    if (rate == 0)
+        return;
+    const double due = (double)t->begun_ns + (double)(i - t->begin) * 1e9 / (double)rate;
+    const double now = (double)now_ns();
+    const uint64_t left = due > now ? (uint64_t)(due - now) : 0;
+    const struct timespec time = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
+    if (left)
+        (void)nanosleep(&time, NULL);
 }
 
 static void *thread_run(void *ctx)
 {
     struct thread *t = ctx;
     const uint64_t cpu = thread_cpu_ns();
+    t->begun_ns = now_ns();
     const size_t chunk = chunk_of(t);
     if (t->workload->special) {
         (void)t->workload->special(t);
@@ -501,12 +526,14 @@ static void *thread_run(void *ctx)
         for (uint64_t i = t->begin; i < t->end && !atomic_load(&t->round->failed);) {
             const size_t n = t->end - i < chunk ? (size_t)(t->end - i) : chunk;
             thread_make(t, i, n);
+            thread_wait(t, i);
             if (thread_do(t, n) != 0 || (t->beside && atomic_load(&t->round->stop)))
                 break;
             i += n;
         }
     }
     t->whole_cpu_ns = thread_cpu_ns() - cpu;
+    t->whole_ns = now_ns() - t->begun_ns;
     return NULL;
 }
 
@@ -786,10 +813,12 @@ static int round_measure(struct round *round, struct thread *threads, unsigned c
         b->engine->counts(b->store, &after);
     for (unsigned i = 0; i < count; i++) {
         background_ns -= threads[i].whole_cpu_ns < background_ns ? threads[i].whole_cpu_ns : 0;
-        if (!threads[i].beside)
+        if (!threads[i].beside) {
             outcome_add(o, &threads[i]);
-        else
+        } else {
             o->other_ops = threads[i].ops;
+            o->other_seconds = (double)threads[i].whole_ns / 1e9;
+        }
     }
     o->cpu_us = o->thread_cpu_us + (double)background_ns / 1e3;
     o->counts.known = after.known;

@@ -18,8 +18,9 @@ struct bench_settings {
     unsigned batch;      /* keys of one multi_get                               */
     unsigned seek_nexts; /* entries read after a seek                           */
     uint64_t seed;
-    bool warm;     /* read everything once before the first reading workload */
-    bool existing; /* the store is there: do not begin with an empty one */
+    uint64_t write_rate; /* puts a second of the writer beside readers, at most; 0: all it can */
+    bool warm;           /* read everything once before the first reading workload */
+    bool existing;       /* the store is there: do not begin with an empty one */
     struct engine_options store;
 };
 
@@ -53,7 +54,8 @@ struct outcome {
     bool kernel_known;
     uint64_t store_bytes; /* of the directory, at the end */
     uint64_t rss_bytes, peak_rss_bytes;
-    uint64_t other_ops; /* of the writer beside the readers */
+    uint64_t other_ops;   /* of the writer beside the readers, … */
+    double other_seconds; /* … and how long it was at it */
 };
 
 /* Runs workload `text`: NAME, NAME:PARAMETER, NAME@THREADS or both. 0, or -1 with words on

@@ -10,8 +10,7 @@
 
 #include "base/ranges.h"
 #include "filter/filter.h"
-#include "table/block.h"
-#include "table/codec.h"
+#include "table/columns.h"
 #include "table/format.h"
 #include "table/index.h"
 
@@ -115,8 +114,10 @@ static tamiz_status block_dump(struct dump *d, struct table_parts *t, uint32_t i
     if (codec == CODEC_NONE && size)
         memcpy(raw.data, payload.data, (size_t)size);
     else if (codec != CODEC_NONE)
-        st = codec_unpack(d->op, &t->pool, codec, t->dictionary, payload, raw.data, size, d->path,
-                          at.offset);
+        st = columns_unpack(
+            d->op, &t->pool,
+            &(const struct packed_block){payload, size, codec, t->dictionary, d->path, at.offset},
+            raw.data);
     if (st >= 0)
         st = entries_dump(d, at.offset, raw.data, (size_t)size);
     buf_free(&raw);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "db/checkpoint.h"
 
-#include <stdlib.h>
-
 #include "db/asked.h"
+#include "version/listing.h"
 
 /* ---- one moment of a store ---- */
 
@@ -55,41 +54,21 @@ done:
     return st;
 }
 
-struct seen_logs {
-    struct buf numbers; /* u64 */
-    uint64_t least;
-};
-
-static void see_log(void *ctx, const char *name)
-{
-    struct seen_logs *seen = ctx;
-    uint64_t number;
-    if (filename_parse(name, &number) == FILE_LOG && number >= seen->least)
-        buf_append(&seen->numbers, &number, sizeof number);
-}
-
-static int number_order(const void *a, const void *b)
-{
-    const uint64_t *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 /* Of one that is only read, and that nobody writes: its logs are those in the directory. */
 static tamiz_status take_still(struct op *op, struct store *s, struct picture *p)
 {
-    struct seen_logs seen = {buf_init(&s->alloc), s->state.log_number};
+    struct listing files;
     tamiz_status st = TAMIZ_OK;
+    listing_init(&files, &s->alloc);
     TRY(manifest_state_copy(op, &s->alloc, &s->state, &p->state));
-    TRY(env_list(op, s->env, s->directory, see_log, &seen));
-    TRY(seen.numbers.failed ? op_fail_memory(op) : TAMIZ_OK);
-    uint64_t *numbers = (uint64_t *)(void *)seen.numbers.data;
-    const size_t n = seen.numbers.size / sizeof *numbers;
-    if (n)
-        qsort(numbers, n, sizeof *numbers, number_order);
-    for (size_t i = 0; i < n; i++)
-        TRY(take_log(op, s, numbers[i], UINT64_MAX, p));
+    TRY(listing_take(op, s->env, s->directory, &files));
+    for (size_t i = 0; i < listing_count(&files, FILE_LOG); i++) {
+        const uint64_t number = listing_numbers(&files, FILE_LOG)[i];
+        if (number >= s->state.log_number)
+            TRY(take_log(op, s, number, UINT64_MAX, p));
+    }
 done:
-    buf_free(&seen.numbers);
+    listing_free(&files);
     return st;
 }
 
@@ -144,38 +123,18 @@ struct site {
     void *buffer; /* COPY_BYTES */
 };
 
-struct names {
-    struct buf text; /* NUL-terminated, one behind the other */
-};
-
-static void keep_name(void *ctx, const char *name)
-{
-    struct names *n = ctx;
-    uint64_t number;
-    const enum file_kind kind = filename_parse(name, &number);
-    if (kind != FILE_OTHER && kind != FILE_LOCK)
-        buf_append(&n->text, name, strlen(name) + 1);
-}
-
 /* Removes the files of a store, the lock excepted. */
 static tamiz_status empty_site(struct op *op, const struct site *site)
 {
-    struct names names = {buf_init(site->alloc)};
+    struct listing files;
     tamiz_status st = TAMIZ_OK;
-    TRY(env_list(op, site->env, site->partial, keep_name, &names));
-    TRY(names.text.failed ? op_fail_memory(op) : TAMIZ_OK);
-    for (size_t at = 0; at < names.text.size;) {
-        const char *name = (const char *)names.text.data + at;
-        uint64_t number;
-        const enum file_kind kind = filename_parse(name, &number);
-        char *path = filename_path(site->alloc, site->partial, kind, number);
-        st = path ? env_remove(op, site->env, path) : op_fail_memory(op);
-        mem_free_text(site->alloc, path);
-        TRY(st);
-        at += strlen(name) + 1;
-    }
+    listing_init(&files, site->alloc);
+    TRY(listing_take(op, site->env, site->partial, &files));
+    for (int kind = FILE_CURRENT; kind <= FILE_TABLE; kind++)
+        if (kind != FILE_LOCK)
+            TRY(listing_remove(op, site->env, site->partial, &files, (enum file_kind)kind));
 done:
-    buf_free(&names.text);
+    listing_free(&files);
     return st;
 }
 

@@ -4,54 +4,23 @@
  * signature, and then the directory if nothing else is in it.
  */
 #include "db/life.h"
+#include "version/listing.h"
 #include "version/signature.h"
-
-struct doomed {
-    struct buf names; /* NUL-terminated, one behind the other */
-};
-
-static void doom(void *ctx, const char *name)
-{
-    struct doomed *d = ctx;
-    uint64_t number;
-    if (filename_parse(name, &number) != FILE_OTHER)
-        buf_append(&d->names, name, strlen(name) + 1);
-}
-
-/* CURRENT goes first: without it there is no store, whatever else is left after a crash. Manifests
- * go last: by them the rest is known as a store's (store_signature) when it is destroyed again. */
-enum turn { FIRST, MIDDLE, LAST, TURNS };
-
-static enum turn turn_of(enum file_kind kind)
-{
-    return kind == FILE_CURRENT ? FIRST : kind == FILE_MANIFEST ? LAST : MIDDLE;
-}
-
-static tamiz_status remove_named(struct op *op, const tamiz_env *env, const char *directory,
-                                 const struct doomed *d, enum turn turn)
-{
-    tamiz_status st = TAMIZ_OK;
-    for (size_t at = 0; st == TAMIZ_OK && at < d->names.size;
-         at += strlen((const char *)d->names.data + at) + 1) {
-        uint64_t number = 0;
-        const enum file_kind kind = filename_parse((const char *)d->names.data + at, &number);
-        if (turn_of(kind) != turn || kind == FILE_LOCK)
-            continue;
-        char *path = filename_path(&alloc_libc, directory, kind, number);
-        st = path ? env_remove(op, env, path) : op_fail_memory(op);
-        mem_free_text(&alloc_libc, path);
-    }
-    return st;
-}
 
 static tamiz_status destroy(struct op *op, const tamiz_env *env, const char *directory)
 {
-    struct doomed d = {.names = buf_init(&alloc_libc)};
+    /* CURRENT goes first: without it there is no store, whatever else is left after a crash.
+     * Manifests go last: by them the rest is known as a store's (store_signature) when it is
+     * destroyed again. */
+    static const enum file_kind turns[] = {FILE_CURRENT, FILE_CURRENT_NEW, FILE_LOG, FILE_TABLE,
+                                           FILE_MANIFEST};
+    struct listing files;
     void *lock = NULL;
     char *lock_path = NULL;
     bool exists = false;
     tamiz_file_info info;
     tamiz_status st = TAMIZ_OK;
+    listing_init(&files, &alloc_libc);
     TRY(env_path_info(op, env, directory, &exists, &info));
     if (!exists || !info.is_directory) {
         st = exists ? op_fail(op, TAMIZ_INVALID_ARGUMENT, "%s: not a directory", directory)
@@ -61,13 +30,12 @@ static tamiz_status destroy(struct op *op, const tamiz_env *env, const char *dir
     st = store_signature(op, env, directory);
     if (st != TAMIZ_OK)
         goto done;
-    TRY(env_list(op, env, directory, doom, &d));
+    TRY(listing_take(op, env, directory, &files));
     lock_path = filename_path(&alloc_libc, directory, FILE_LOCK, 0);
     TRY(lock_path ? TAMIZ_OK : op_fail_memory(op));
     TRY(env_lock(op, env, lock_path, &lock));
-    TRY(d.names.failed ? op_fail_memory(op) : TAMIZ_OK);
-    for (int turn = FIRST; turn < TURNS; turn++)
-        TRY(remove_named(op, env, directory, &d, (enum turn)turn));
+    for (size_t i = 0; i < sizeof turns / sizeof *turns; i++)
+        TRY(listing_remove(op, env, directory, &files, turns[i]));
     TRY(env_remove(op, env, lock_path));
     if (env_remove_directory(op, env, directory) != TAMIZ_OK)
         op_forgive(op); /* something in it is not ours */
@@ -75,7 +43,7 @@ done:
     if (lock)
         (void)env_unlock(op, env, lock);
     mem_free_text(&alloc_libc, lock_path);
-    buf_free(&d.names);
+    listing_free(&files);
     return st;
 }
 

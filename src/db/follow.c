@@ -2,10 +2,10 @@
 #include "db/follow.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "db/keyspace.h"
-#include "db/recover.h"
+#include "db/replay.h"
+#include "version/listing.h"
 
 enum {
     TRIES_MOVING = 1000, /* while the writer moves on; each takes it an edit of the manifest */
@@ -39,6 +39,15 @@ static tamiz_status mark_take(struct op *op, const struct store *s, struct mark 
     return st;
 }
 
+static bool moved_since(struct op *op, const struct store *s, const struct mark *before)
+{
+    struct mark after;
+    struct op quiet;
+    op_init(&quiet, &s->alloc, op->count);
+    return mark_take(&quiet, s, &after) != TAMIZ_OK || after.number != before->number ||
+           after.size != before->size;
+}
+
 /* ---- one picture ---- */
 
 struct picture {
@@ -48,43 +57,41 @@ struct picture {
     struct tamiz **keyspaces;    /* one a tree; those that are in no list yet are ours */
     struct mem_ref **memtables;  /* as many */
     size_t count;
-    uint64_t seq;
-    bool moved; /* the manifest moved on while it was taken */
+    struct replayed replayed;
+    struct mark mark; /* of the manifest, before it was read */
+    bool moved;       /* the manifest moved on while it was taken */
 };
 
-static void see_log(void *ctx, const char *name)
+static tamiz_status open_log(struct op *op, const struct store *s, uint64_t number,
+                             struct picture *p)
 {
-    struct picture *p = ctx;
-    uint64_t number;
-    if (filename_parse(name, &number) == FILE_LOG && number >= p->state.log_number)
-        buf_append(&p->numbers, &number, sizeof number);
-}
-
-static int number_order(const void *a, const void *b)
-{
-    const uint64_t *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
+    struct file *file = NULL;
+    tamiz_status st = TAMIZ_OK;
+    char *path = store_path(op, s, FILE_LOG, number);
+    TRY(path ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
+    TRY(buf_reserve(&p->files, sizeof file) ? TAMIZ_OK : op_fail_memory(op));
+    TRY(file_open(op, s->env, path, TAMIZ_OPEN_READ, &file));
+    buf_append(&p->files, &file, sizeof file);
+    buf_append(&p->numbers, &number, sizeof number);
+    TRY(p->numbers.failed ? op_fail_memory(op) : TAMIZ_OK);
+done:
+    mem_free_text(&s->alloc, path);
+    return st;
 }
 
 static tamiz_status open_logs(struct op *op, const struct store *s, struct picture *p)
 {
-    tamiz_status st;
-    TRY(env_list(op, s->env, s->directory, see_log, p));
-    TRY(p->numbers.failed ? op_fail_memory(op) : TAMIZ_OK);
-    uint64_t *numbers = (uint64_t *)(void *)p->numbers.data;
-    const size_t n = p->numbers.size / sizeof *numbers;
-    if (n)
-        qsort(numbers, n, sizeof *numbers, number_order);
-    for (size_t i = 0; i < n; i++) {
-        struct file *file = NULL;
-        TRY(buf_reserve(&p->files, sizeof file) ? TAMIZ_OK : op_fail_memory(op));
-        char *path = store_path(op, s, FILE_LOG, numbers[i]);
-        st = path ? file_open(op, s->env, path, TAMIZ_OPEN_READ, &file) : TAMIZ_OUT_OF_MEMORY;
-        mem_free_text(&s->alloc, path);
-        TRY(st);
-        buf_append(&p->files, &file, sizeof file);
+    struct listing files;
+    tamiz_status st = TAMIZ_OK;
+    listing_init(&files, &s->alloc);
+    TRY(listing_take(op, s->env, s->directory, &files));
+    for (size_t i = 0; i < listing_count(&files, FILE_LOG); i++) {
+        const uint64_t number = listing_numbers(&files, FILE_LOG)[i];
+        if (number >= p->state.log_number)
+            TRY(open_log(op, s, number, p));
     }
 done:
+    listing_free(&files);
     return st;
 }
 
@@ -168,10 +175,8 @@ done:
 /* Emptied by the caller also on failure. p->moved is right in any case. */
 static tamiz_status picture_take(struct op *op, struct store *s, struct picture *p)
 {
-    struct mark before, after;
-    struct op quiet;
     *p = (struct picture){.numbers = buf_init(&s->alloc), .files = buf_init(&s->alloc)};
-    tamiz_status st = mark_take(op, s, &before);
+    tamiz_status st = mark_take(op, s, &p->mark);
     if (st != TAMIZ_OK)
         return st;
     TRY(manifest_recover(op, s->env, &s->alloc, s->directory, &p->state));
@@ -181,20 +186,42 @@ static tamiz_status picture_take(struct op *op, struct store *s, struct picture 
     TRY(find_keyspaces(op, s, p));
     TRY(take_tables(op, s, p));
 done:
-    op_init(&quiet, &s->alloc, op->count);
-    p->moved = mark_take(&quiet, s, &after) != TAMIZ_OK || after.number != before.number ||
-               after.size != before.size;
+    p->moved = moved_since(op, s, &p->mark);
     return st;
 }
 
-/* All files are open: what the writer does now harms nothing. */
+/* Is a keyspace of the picture no more? Where that can't be found out now, perhaps. */
+static bool lost_keyspace(struct op *op, const struct store *s, const struct picture *p)
+{
+    struct manifest_state now = {.trees = NULL};
+    struct op quiet;
+    op_init(&quiet, &s->alloc, op->count);
+    bool lost = manifest_recover(&quiet, s->env, &s->alloc, s->directory, &now) != TAMIZ_OK;
+    for (size_t i = 0; i < p->count && !lost; i++)
+        lost = !manifest_tree_find(&now, p->state.trees[i].id);
+    manifest_state_free(&s->alloc, &now);
+    return lost;
+}
+
+/* The logs were read after the manifest, and may have later writes. Mostly that is only more of the
+ * same; but ingestions and drops stand in the manifest alone, and what was written after one is
+ * nothing to be shown without it. */
+static bool was_overtaken(struct op *op, const struct store *s, const struct picture *p)
+{
+    return moved_since(op, s, &p->mark) && (p->replayed.leapt || lost_keyspace(op, s, p));
+}
+
+/* All files are open: what the writer does to them now harms nothing. */
 static tamiz_status picture_replay(struct op *op, struct store *s, struct picture *p)
 {
     const struct open_logs logs = {(const uint64_t *)(const void *)p->numbers.data,
                                    (struct file *const *)(void *)p->files.data,
                                    p->numbers.size / sizeof(uint64_t)};
-    const tamiz_status st = replay_memtables(op, p->keyspaces, p->count, 0, &p->memtables);
-    return st == TAMIZ_OK ? replay_open_logs(op, s, &p->state, &logs, p->memtables, &p->seq) : st;
+    tamiz_status st = replay_memtables(op, p->keyspaces, p->count, 0, &p->memtables);
+    if (st == TAMIZ_OK)
+        st = replay_open_logs(op, s, &p->state, &logs, p->memtables, &p->replayed);
+    p->moved = st == TAMIZ_OK && was_overtaken(op, s, p);
+    return st;
 }
 
 /* One that is of one moment; as often as it takes. */
@@ -215,7 +242,7 @@ static tamiz_status picture_settle(struct op *op, struct store *s, struct pictur
                                     "%s: the manifest moves on faster than it can be followed",
                                     s->directory);
         picture_free(op, s, p);
-        *p = (struct picture){.seq = 0};
+        *p = (struct picture){.count = 0};
         op_forgive(op);
         env_sleep_us(s->env, PAUSE_US);
     }
@@ -267,7 +294,7 @@ static void show_all(struct store *s, struct picture *p, struct showing *v)
     s->state = p->state;
     p->state = old;
     atomic_store_explicit(&s->next_file, s->state.next_file, memory_order_relaxed);
-    atomic_store_explicit(&s->seq, p->seq, memory_order_release);
+    atomic_store_explicit(&s->seq, p->replayed.seq, memory_order_release);
     size_t spare = p->count;
     for (size_t i = s->keyspace_count; i-- > 1;)
         if (!manifest_tree_find(&s->state, s->keyspaces[i]->id)) {
@@ -301,7 +328,7 @@ done:
 
 static tamiz_status follow(struct op *op, struct store *s)
 {
-    struct picture p = {.seq = 0};
+    struct picture p = {.count = 0};
     mutex_lock(&s->install_mutex);
     tamiz_status st = picture_settle(op, s, &p);
     if (st == TAMIZ_OK)

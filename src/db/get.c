@@ -12,6 +12,7 @@ enum { CANDIDATES_MAX = 48 };
 struct candidates {
     uint32_t count;
     uint32_t asked_count; /* by line */
+    uint32_t located;     /* table_expect() of the last one; 0: nothing is expected */
     uint64_t said;        /* by those, in their order: bit set: maybe */
     struct {
         struct table *table;
@@ -21,10 +22,11 @@ struct candidates {
 };
 
 /* Fills in from run `from` on; returns the run to go on with. The filters' lines are all on their
- * way before the first is tested: that is one cache miss of time for all runs together. */
+ * way before the first is tested: that is one cache miss of time for all runs together. `hopeful`:
+ * so is the block of the last run's table, which has most of the keys. */
 static uint32_t candidates_find(struct op *op, const struct version *v, uint32_t from,
                                 const struct lookup *lookup, uint64_t word, bool use_filters,
-                                struct candidates *c)
+                                bool hopeful, struct candidates *c)
 {
     struct filter_line lines[CANDIDATES_MAX];
     const uint64_t mixed = filter_lines_mix(lookup->hash);
@@ -47,6 +49,8 @@ static uint32_t candidates_find(struct op *op, const struct version *v, uint32_t
     }
     c->count = n;
     c->asked_count = asked;
+    c->located =
+        hopeful && n && r == v->run_count ? table_expect(c->at[n - 1].table, lookup->key) : 0;
     c->said = filter_lines_ask(lines, asked);
     return r;
 }
@@ -61,11 +65,10 @@ static __attribute__((noinline)) uint64_t expected_fp_1e9(const struct candidate
 }
 
 /* Did every run's filter deny the key? Then that is all of this read, and it is counted. */
-static bool clean_miss(struct op *op, struct view *view, const struct candidates *c)
+static bool clean_miss(struct miss_seat *seat, const struct view *view, const struct candidates *c)
 {
-    if (c->said || c->asked_count != view->version->run_count || !view->misses.alike || op->trace)
+    if (c->said || c->asked_count != view->version->run_count || !view->misses.alike || !seat)
         return false;
-    struct miss_seat *seat = &view->misses.seats[op->seat];
     if (misses_count(seat))
         misses_expect(seat, expected_fp_1e9(c));
     return true;
@@ -78,6 +81,7 @@ static tamiz_status candidate_get(struct op *op, struct candidates *c, uint32_t 
 {
     how->level = c->at[i].level;
     how->asked = c->at[i].asked;
+    how->located = i + 1 == c->count ? c->located : 0;
     if (how->asked) {
         const bool maybe = c->said & 1;
         c->said >>= 1;
@@ -129,12 +133,17 @@ static tamiz_status get_from_tables(struct op *op, struct view *view, const stru
     const struct version *version = view->version;
     const bool ranged = version->ranged;
     const uint64_t word = run_word(&version->runs[0], lookup->key);
+    struct miss_seat *seat = op->trace ? NULL : &view->misses.seats[op->seat];
+    const bool hopeful = seat && seat->hopeful;
     struct candidates c;
     tamiz_status st = TAMIZ_NOT_FOUND;
     for (uint32_t next = 0; st == TAMIZ_NOT_FOUND && next < version->run_count;) {
-        next = candidates_find(op, version, next, lookup, word, how->use_filter, &c);
-        if (!ranged && clean_miss(op, view, &c))
+        next = candidates_find(op, version, next, lookup, word, how->use_filter, hopeful, &c);
+        if (!ranged && clean_miss(seat, view, &c)) {
+            if (hopeful)
+                seat->hopeful = false;
             return TAMIZ_NOT_FOUND;
+        }
         for (uint32_t i = 0; st == TAMIZ_NOT_FOUND && i < c.count; i++) {
             st = __builtin_expect(ranged, 0)
                      ? candidate_get_ranged(op, &c, i, lookup, how, stamp, found)
@@ -143,6 +152,8 @@ static tamiz_status get_from_tables(struct op *op, struct view *view, const stru
                 found->table = c.at[i].table;
         }
     }
+    if (st == TAMIZ_OK && seat && !hopeful)
+        seat->hopeful = true;
     return st;
 }
 

@@ -21,7 +21,8 @@ struct found {
 tamiz_status db_get(struct op *op, struct tamiz *db, struct slice key,
                     const tamiz_read_options *options, struct found *found);
 
-/* Many at once, in one view; arrays as in tamiz_multi_get. Each key has its own status; returns the
+/* Many at once, in one view; arrays as in tamiz_multi_get, which come in with the answers of keys
+ * that are not there: no value, size 0, TAMIZ_NOT_FOUND. Each key has its own status; returns the
  * first error. Inside an epoch. */
 tamiz_status db_multi_get(struct op *op, struct tamiz *db, size_t n, const void *const keys[],
                           const size_t key_sizes[], void *values[], size_t value_sizes[],

@@ -69,6 +69,16 @@ void ledger_reset(struct ledger *l, uint64_t block_bytes)
     mutex_unlock(&l->mutex);
 }
 
+/* Behind the get that is number `gets`: the next that is asked about. */
+static uint64_t hush(const struct op *op, const struct sampler *s, uint64_t gets)
+{
+    if (sampler_in_row(s, gets + 1))
+        return gets + 1;
+    const uint64_t until = sampler_quiet(s, gets);
+    atomic_store_explicit(&op->count->quiet_until, until, memory_order_relaxed);
+    return until;
+}
+
 unsigned ledger_decide(const struct op *op, const struct ledger *l, const struct lookup *lookup,
                        const tamiz_read_options *options)
 {
@@ -76,11 +86,51 @@ unsigned ledger_decide(const struct op *op, const struct ledger *l, const struct
     const uint64_t gets = counter_get(&op->count->gets);
     if (!options->use_filters)
         return 0;
-    if (!sampler_in_row(s, gets + 1))
-        atomic_store_explicit(&op->count->quiet_until, sampler_quiet(s, gets),
-                              memory_order_relaxed);
+    (void)hush(op, s, gets);
     const unsigned due = s->audit && gets % s->audit == 0 ? LEDGER_AUDIT : 0;
     return sampler_follows(s, lookup->key, gets) ? due | LEDGER_FOLLOW : due;
+}
+
+#ifndef TAMIZ_NO_LEDGER
+/* Of gets from number `first` on, which are followed. */
+static uint64_t choose(struct op *op, const struct sampler *s, const struct slice *keys, size_t n,
+                       uint64_t first)
+{
+    const uint32_t end = sampler_load(&s->cells_end);
+    uint64_t until = counter_get(&op->count->quiet_until), follow = 0;
+    if (!end || sampler_load(&s->period)) {
+        for (uint64_t i = 0; i < n; i++) {
+            if (first + i < until)
+                continue;
+            follow |= (uint64_t)sampler_follows(s, keys[i], first + i) << i;
+            until = hush(op, s, first + i);
+        }
+    } else {
+        for (uint64_t i = 0; i < n; i++)
+            follow |= (uint64_t)(sampler_cell(s, keys[i]) < end) << i;
+    }
+    return follow;
+}
+#endif
+
+struct chosen ledger_count_many(struct op *op, const struct ledger *l, const struct slice *keys,
+                                size_t n, const tamiz_read_options *options)
+{
+    struct chosen chosen = {0, 0};
+#ifndef TAMIZ_NO_LEDGER
+    const struct sampler *s = &l->sampler;
+    const uint64_t first = counter_get(&op->count->gets) + 1;
+    counter_add(&op->count->gets, n);
+    if (first + n <= counter_get(&op->count->quiet_until) || !options->use_filters)
+        return chosen;
+    chosen.follow = choose(op, s, keys, n, first);
+    const uint64_t audit = s->audit ? (first + s->audit - 1) / s->audit * s->audit : UINT64_MAX;
+    for (uint64_t i = audit - first; i < n; i += s->audit)
+        chosen.audit |= UINT64_C(1) << i;
+#else
+    (void)op, (void)l, (void)keys, (void)n, (void)options;
+#endif
+    return chosen;
 }
 
 /* Levels below the last run's have no tables. */

@@ -40,6 +40,14 @@ enum { LEDGER_FOLLOW = 1, LEDGER_AUDIT = 2 };
 unsigned ledger_decide(const struct op *op, const struct ledger *l, const struct lookup *lookup,
                        const tamiz_read_options *options);
 
+/* Counts `n` gets, of up to 64 keys, and chooses among them as if they came one by one: bit i is
+ * key i's. */
+struct chosen {
+    uint64_t follow, audit;
+};
+struct chosen ledger_count_many(struct op *op, const struct ledger *l, const struct slice *keys,
+                                size_t n, const tamiz_read_options *options);
+
 /* A read that is over. */
 struct followed {
     uint64_t at; /* count->gets when it began */

@@ -24,6 +24,8 @@ enum { MISSES_EXPECT = 64 };
 struct miss_seat {
     _Alignas(64) counter reads;
     counter expected_fp_1e9; /* of all filters that one in MISSES_EXPECT of them asked */
+    bool hopeful;            /* its last read was none: the next one may find its key, too.
+                                Of who sits there alone */
 };
 
 struct misses {

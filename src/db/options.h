@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table of knobs (options.c), as the rest of the floor uses it.
+ * The options, as the rest of the floor uses them: taken from the caller, checked, printed.
  */
 #ifndef TAMIZ_DB_OPTIONS_H
 #define TAMIZ_DB_OPTIONS_H

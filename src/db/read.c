@@ -147,6 +147,17 @@ static bool many_new(const struct alloc *alloc, struct many *m, size_t n)
     return m->keys && m->key_sizes && m->values && m->value_sizes && m->statuses;
 }
 
+/* Answers that hold no value: before the first key is looked for, and where none can be. */
+static void answer_all(size_t n, void *values[], size_t value_sizes[], tamiz_status statuses[],
+                       tamiz_status status)
+{
+    for (size_t i = 0; i < n; i++) {
+        values[i] = NULL;
+        value_sizes[i] = 0;
+        statuses[i] = status;
+    }
+}
+
 /* Some keys can't be keys: the others by themselves, and their answers back to their places. */
 static tamiz_status get_the_good(struct op *op, struct tamiz *db, size_t n,
                                  const void *const keys[], const size_t key_sizes[], void *values[],
@@ -155,13 +166,16 @@ static tamiz_status get_the_good(struct op *op, struct tamiz *db, size_t n,
 {
     struct many m = {0};
     size_t at = 0;
-    tamiz_status st;
-    TRY(many_new(op->alloc, &m, n) ? TAMIZ_OK : op_fail_memory(op));
+    tamiz_status st = many_new(op->alloc, &m, n) ? TAMIZ_OK : op_fail_memory(op);
+    for (size_t i = 0; i < n; i++)
+        statuses[i] = key_is_good(keys[i], key_sizes[i]) ? st : TAMIZ_INVALID_ARGUMENT;
+    TRY(st);
     for (size_t i = 0; i < n; i++) {
         m.keys[m.n] = keys[i];
         m.key_sizes[m.n] = key_sizes[i];
         m.n += key_is_good(keys[i], key_sizes[i]);
     }
+    answer_all(m.n, m.values, m.value_sizes, m.statuses, TAMIZ_NOT_FOUND);
     st = m.n ? db_multi_get(op, db, m.n, m.keys, m.key_sizes, m.values, m.value_sizes, m.statuses,
                             options)
              : TAMIZ_OK;
@@ -183,17 +197,13 @@ tamiz_status tamiz_multi_get(tamiz *db, size_t n, const void *const keys[],
 {
     if (n && (!keys || !key_sizes || !values || !value_sizes || !statuses))
         return op_refuse(TAMIZ_INVALID_ARGUMENT, "multi_get: an array is NULL");
-    size_t bad = n;
-    for (size_t i = n; i-- > 0;) {
-        values[i] = NULL;
-        value_sizes[i] = 0;
-        statuses[i] = TAMIZ_INVALID_ARGUMENT;
-        if (!key_is_good(keys[i], key_sizes[i]))
-            bad = i;
-    }
+    size_t bad = 0;
+    while (bad < n && key_is_good(keys[bad], key_sizes[bad]))
+        bad++;
     struct reading r;
     struct found none = {0};
     tamiz_status st = reading_begin(&r, db, options);
+    answer_all(n, values, value_sizes, statuses, st == TAMIZ_OK ? TAMIZ_NOT_FOUND : st);
     if (st != TAMIZ_OK)
         return st;
     if (bad < n)

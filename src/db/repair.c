@@ -137,10 +137,11 @@ static tamiz_status one_aside(struct repair *r, enum file_kind kind, uint64_t nu
 static tamiz_status all_aside(struct repair *r, enum step step)
 {
     static const enum file_kind kinds[] = {FILE_TABLE, FILE_LOG, FILE_MANIFEST};
-    const struct buf *lists[] = {&r->found.tables, &r->found.logs, &r->found.manifests};
+    const struct listing *files = &r->found.files;
     for (int k = 0; k < 3; k++)
-        for (size_t i = 0; i < salvage_count(lists[k]); i++) {
-            const tamiz_status st = one_aside(r, kinds[k], salvage_number(lists[k], i), step);
+        for (size_t i = 0; i < listing_count(files, kinds[k]); i++) {
+            const uint64_t number = listing_numbers(files, kinds[k])[i];
+            const tamiz_status st = one_aside(r, kinds[k], number, step);
             if (st != TAMIZ_OK)
                 return st;
         }
@@ -208,7 +209,7 @@ static tamiz_status rebuild(struct repair *r)
 {
     struct store *s = r->s;
     tamiz_status st = TAMIZ_OK;
-    const uint64_t next = r->found.largest + 1;
+    const uint64_t next = r->found.files.largest + 1;
     atomic_store_explicit(&s->next_file, next > s->state.next_file ? next : s->state.next_file,
                           memory_order_relaxed);
     TRY(merge_all(r));

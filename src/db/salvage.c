@@ -2,7 +2,6 @@
 #include "db/salvage.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "db/life.h"
 #include "db/view.h"
@@ -11,7 +10,7 @@
 #include "table/merge.h"
 #include "version/signature.h"
 
-static void find(struct salvage *r, uint64_t lost_bytes, const char *text)
+void salvage_find(struct salvage *r, uint64_t lost_bytes, const char *text)
 {
     r->report->damaged++;
     r->report->lost_bytes += lost_bytes;
@@ -24,172 +23,23 @@ static tamiz_status find_failure(struct salvage *r, tamiz_status st, uint64_t lo
 {
     if (st == TAMIZ_OK || st == TAMIZ_OUT_OF_MEMORY || st == TAMIZ_NO_SPACE)
         return st;
-    find(r, lost_bytes, r->op->text);
+    salvage_find(r, lost_bytes, r->op->text);
     op_forgive(r->op);
     return TAMIZ_OK;
 }
 
-/* ---- keyspaces ---- */
-
-static struct salvage_tree *tree_find(const struct salvage *r, uint64_t id)
-{
-    for (size_t i = 0; i < r->tree_count; i++)
-        if (r->trees[i].id == id)
-            return &r->trees[i];
-    return NULL;
-}
-
-static bool trees_reserve(struct salvage *r)
-{
-    if (r->tree_count < r->tree_room)
-        return true;
-    const size_t room = r->tree_room ? 2 * r->tree_room : 8;
-    struct salvage_tree *grown =
-        mem_resize(&r->s->alloc, r->trees, r->tree_room * sizeof *grown, room * sizeof *grown);
-    if (!grown)
-        return false;
-    r->trees = grown;
-    r->tree_room = room;
-    return true;
-}
-
-/* Its name, where somebody says it and nobody did before. */
-static tamiz_status tree_call(struct salvage *r, struct salvage_tree *tree, struct slice name)
-{
-    char words[KEYSPACE_NAME_MAX + 1];
-    if (tree->name || !keyspace_name_is_proper(name))
-        return TAMIZ_OK;
-    memcpy(words, name.data, name.size);
-    words[name.size] = 0;
-    tree->name = mem_text(&r->s->alloc, words);
-    return tree->name ? TAMIZ_OK : op_fail_memory(r->op);
-}
-
-/* The keyspace, met before or not. `name` empty: not known. NULL: memory is out, recorded. */
-static struct salvage_tree *tree_meet(struct salvage *r, uint64_t id, struct slice name)
-{
-    struct store *s = r->s;
-    struct salvage_tree *known = tree_find(r, id);
-    if (known)
-        return tree_call(r, known, name) == TAMIZ_OK ? known : NULL;
-    struct salvage_tree tree = {.id = id,
-                                .memtable = memtable_new(&s->alloc, (size_t)s->options.memtable),
-                                .opened = buf_init(&s->alloc)};
-    if (!tree.memtable || tree_call(r, &tree, name) != TAMIZ_OK || !trees_reserve(r)) {
-        memtable_free(tree.memtable);
-        mem_free_text(&s->alloc, tree.name);
-        op_fail_memory(r->op);
-        return NULL;
-    }
-    size_t at = r->tree_count++;
-    for (; at > 0 && r->trees[at - 1].id > id; at--)
-        r->trees[at] = r->trees[at - 1];
-    r->trees[at] = tree;
-    if (id >= r->next_keyspace)
-        r->next_keyspace = id + 1;
-    return &r->trees[at];
-}
-
-static bool name_is_taken(const struct salvage *r, const char *name, size_t above)
-{
-    for (size_t i = above + 1; i < r->tree_count; i++)
-        if (strcmp(r->trees[i].name, name) == 0)
-            return true;
-    return strcmp(name, "default") == 0;
-}
-
-/* "keyspace-7", or with as many strokes behind as make it the only one. */
-static tamiz_status name_make_up(struct salvage *r, size_t at)
-{
-    struct salvage_tree *tree = &r->trees[at];
-    char name[KEYSPACE_NAME_MAX + 1], words[KEYSPACE_NAME_MAX + 100];
-    size_t size =
-        (size_t)snprintf(name, sizeof name, "keyspace-%llu", (unsigned long long)tree->id);
-    bool taken = true;
-    while (taken) {
-        taken = name_is_taken(r, name, at);
-        for (size_t i = 1; i < at; i++)
-            taken |= r->trees[i].name && strcmp(r->trees[i].name, name) == 0;
-        if (taken && size + 1 < sizeof name) {
-            name[size++] = '-';
-            name[size] = 0;
-        }
-    }
-    (void)snprintf(words, sizeof words,
-                   "keyspace %llu: its name is not known: it is %s from now on",
-                   (unsigned long long)tree->id, name);
-    find(r, 0, words);
-    mem_free_text(&r->s->alloc, tree->name);
-    tree->name = mem_text(&r->s->alloc, name);
-    return tree->name ? TAMIZ_OK : op_fail_memory(r->op);
-}
-
-/* All have a name and each another one. Of two that say the same the older one was dropped, and
- * its files were about to go. */
-static tamiz_status name_all(struct salvage *r)
-{
-    tamiz_status st = TAMIZ_OK;
-    for (size_t i = r->tree_count; st == TAMIZ_OK && i-- > 1;)
-        if (!r->trees[i].name || name_is_taken(r, r->trees[i].name, i))
-            st = name_make_up(r, i);
-    return st;
-}
-
 /* ---- looking ---- */
-
-static void see(void *ctx, const char *name)
-{
-    struct salvage *r = ctx;
-    uint64_t number = 0;
-    const enum file_kind kind = filename_parse(name, &number);
-    struct buf *list = kind == FILE_TABLE      ? &r->tables
-                       : kind == FILE_LOG      ? &r->logs
-                       : kind == FILE_MANIFEST ? &r->manifests
-                                               : NULL;
-    r->current |= kind == FILE_CURRENT;
-    if (list)
-        buf_append(list, &number, sizeof number);
-    if (number > r->largest)
-        r->largest = number;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    uint64_t x, y;
-    memcpy(&x, a, sizeof x);
-    memcpy(&y, b, sizeof y);
-    return (x > y) - (x < y);
-}
-
-size_t salvage_count(const struct buf *list)
-{
-    return list->size / sizeof(uint64_t);
-}
-
-uint64_t salvage_number(const struct buf *list, size_t i)
-{
-    uint64_t number;
-    memcpy(&number, list->data + i * sizeof number, sizeof number);
-    return number;
-}
 
 tamiz_status salvage_list(struct salvage *r)
 {
-    struct buf *lists[] = {&r->tables, &r->logs, &r->manifests};
     bool exists = false;
     tamiz_file_info info;
     tamiz_status st = env_path_info(r->op, r->s->env, r->s->directory, &exists, &info);
     if (st == TAMIZ_OK && exists)
-        st = env_list(r->op, r->s->env, r->s->directory, see, r);
+        st = listing_take(r->op, r->s->env, r->s->directory, &r->files);
     if (st != TAMIZ_OK)
         return st;
-    for (int i = 0; i < 3; i++) {
-        if (lists[i]->failed)
-            return op_fail_memory(r->op);
-        if (lists[i]->size)
-            qsort(lists[i]->data, salvage_count(lists[i]), sizeof(uint64_t), ascending);
-    }
-    if (r->current || r->tables.size || r->logs.size || r->manifests.size)
+    if (listing_count(&r->files, FILE_CURRENT) || r->files.largest)
         return store_signature(r->op, r->s->env, r->s->directory);
     op_fail(r->op, TAMIZ_NOT_FOUND, "%s: no store here", r->s->directory);
     return TAMIZ_NOT_FOUND;
@@ -207,7 +57,7 @@ static tamiz_status look_at_manifest(struct salvage *r)
         r->next_keyspace = s->state.next_keyspace;
     }
     for (size_t i = 1; r->has_manifest && i < s->state.tree_count; i++)
-        if (!tree_meet(r, s->state.trees[i].id, slice_of_text(s->state.trees[i].name)))
+        if (!salvage_tree_meet(r, s->state.trees[i].id, slice_of_text(s->state.trees[i].name)))
             return TAMIZ_OUT_OF_MEMORY;
     return st == TAMIZ_NOT_FOUND ? TAMIZ_OK : find_failure(r, st, 0);
 }
@@ -230,9 +80,9 @@ static struct salvage_tree *tree_of_table(struct salvage *r, const struct table 
                                           const struct table_meta *meta)
 {
     if (meta || !table_is_loaded(t))
-        return tree_meet(r, meta ? meta->keyspace : 0, slice_of(NULL, 0));
+        return salvage_tree_meet(r, meta ? meta->keyspace : 0, slice_of(NULL, 0));
     const struct table_properties *p = table_properties(t);
-    return tree_meet(r, p->keyspace, p->keyspace_name);
+    return salvage_tree_meet(r, p->keyspace, p->keyspace_name);
 }
 
 /* Verified, and a source of its keyspace from now on. */
@@ -258,7 +108,7 @@ static tamiz_status look_at_table(struct salvage *r, uint64_t number, const stru
 static tamiz_status look_at_tables(struct salvage *r)
 {
     const struct manifest_state *state = &r->s->state;
-    size_t total = r->has_manifest ? 0 : salvage_count(&r->tables), done = 0;
+    size_t total = r->has_manifest ? 0 : listing_count(&r->files, FILE_TABLE), done = 0;
     tamiz_status st = TAMIZ_OK;
     for (size_t k = 0; r->has_manifest && k < state->tree_count; k++)
         total += state->trees[k].version->table_count;
@@ -271,7 +121,7 @@ static tamiz_status look_at_tables(struct salvage *r)
         }
     }
     for (size_t i = total; !r->has_manifest && i-- > 0;) {
-        TRY(look_at_table(r, salvage_number(&r->tables, i), NULL));
+        TRY(look_at_table(r, listing_numbers(&r->files, FILE_TABLE)[i], NULL));
         if (r->report->progress)
             r->report->progress(r->report->ctx, ++done, total);
     }
@@ -292,7 +142,7 @@ static tamiz_status find_in_log(struct salvage *r, const struct log_reader *log,
  * with no manifest, is met here. */
 static tamiz_status take_write(struct salvage *r, const struct batch_write *w)
 {
-    struct salvage_tree *tree = tree_find(r, w->keyspace);
+    struct salvage_tree *tree = salvage_tree_find(r, w->keyspace);
     const uint64_t end = r->has_manifest ? r->s->state.next_keyspace : KEYSPACE_ID_MAX + 1;
     if (!tree && w->keyspace >= end)
         return op_fail(r->op, TAMIZ_CORRUPTION, "a write for keyspace %llu, which was never made",
@@ -300,7 +150,7 @@ static tamiz_status take_write(struct salvage *r, const struct batch_write *w)
     if (!tree && r->has_manifest)
         return TAMIZ_OK;
     if (!tree)
-        tree = tree_meet(r, w->keyspace, slice_of(NULL, 0));
+        tree = salvage_tree_meet(r, w->keyspace, slice_of(NULL, 0));
     if (!tree)
         return TAMIZ_OUT_OF_MEMORY;
     return memtable_add(r->op, tree->memtable, w->key, hash_key(w->key), stamp_of(w->seq, w->kind),
@@ -317,7 +167,7 @@ static tamiz_status take_record(struct salvage *r, const struct log_reader *log,
     tamiz_status st = batch_open(r->op, body, &reader, &first, &count);
     if (st != TAMIZ_OK)
         return find_in_log(r, log, st, body.size);
-    if (first + count <= r->next_seq || first >= limit)
+    if (first + count <= r->next_seq || batch_is_beyond(first, count, limit))
         return TAMIZ_OK;
     if (first < r->next_seq)
         return find_in_log(r, log,
@@ -351,7 +201,7 @@ static void judge_beginning(struct salvage *r, const struct log_reader *log, uin
                    "missing",
                    log->path, (unsigned long long)first, (unsigned long long)(next_seq - 1));
     if (known)
-        find(r, 0, words);
+        salvage_find(r, 0, words);
 }
 
 /* One log as far as it can be read. */
@@ -410,14 +260,15 @@ static uint64_t first_of(struct salvage *r, uint64_t number)
 
 static tamiz_status look_at_logs(struct salvage *r)
 {
-    const size_t n = salvage_count(&r->logs);
+    const size_t n = listing_count(&r->files, FILE_LOG);
+    const uint64_t *numbers = listing_numbers(&r->files, FILE_LOG);
     for (size_t i = 0; i < n; i++) {
-        if (r->has_manifest && salvage_number(&r->logs, i) < r->s->state.log_number)
+        if (r->has_manifest && numbers[i] < r->s->state.log_number)
             continue; /* its writes are in tables */
         uint64_t limit = SEQ_MAX + 1;
         for (size_t k = i + 1; k < n && limit > SEQ_MAX; k++)
-            limit = first_of(r, salvage_number(&r->logs, k));
-        const tamiz_status st = look_at_log(r, salvage_number(&r->logs, i), limit);
+            limit = first_of(r, numbers[k]);
+        const tamiz_status st = look_at_log(r, numbers[i], limit);
         if (st != TAMIZ_OK)
             return st;
     }
@@ -429,28 +280,21 @@ static tamiz_status look_at_logs(struct salvage *r)
 tamiz_status salvage_look(struct salvage *r)
 {
     tamiz_status st = TAMIZ_OK;
-    TRY(tree_meet(r, 0, slice_of(NULL, 0)) ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
+    TRY(salvage_tree_meet(r, 0, slice_of(NULL, 0)) ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
     TRY(look_at_manifest(r));
     TRY(look_at_tables(r));
     TRY(look_at_logs(r));
-    TRY(name_all(r));
+    TRY(salvage_trees_name(r));
 done:
     return st;
 }
 
 /* ---- what was read ---- */
 
-static struct table *source_at(const struct salvage_tree *tree, size_t i)
-{
-    struct table *t;
-    memcpy(&t, tree->opened.data + i * sizeof(struct table *), sizeof(struct table *));
-    return t;
-}
-
 struct iter *salvage_sources(struct salvage *r, struct salvage_tree *tree, tamiz_report *quiet)
 {
     struct op *op = r->op;
-    const size_t n = tree->opened.size / sizeof(struct table *);
+    const size_t n = salvage_tree_tables(tree);
     size_t count = 0;
     struct iter **list = mem_new_array(&r->s->alloc, n + 1, sizeof(struct iter *));
     struct iter *merged = NULL;
@@ -462,9 +306,9 @@ struct iter *salvage_sources(struct salvage *r, struct salvage_tree *tree, tamiz
     bool ok = list[count] != NULL;
     count += ok;
     for (size_t i = 0; ok && i < n; i++) {
-        list[count] = table_salvage(op, source_at(tree, i), quiet);
+        list[count] = table_salvage(op, salvage_tree_table(tree, i), quiet);
         if (list[count]) {
-            const uint64_t seq_max = table_properties(source_at(tree, i))->seq_max;
+            const uint64_t seq_max = table_properties(salvage_tree_table(tree, i))->seq_max;
             r->last_seq = seq_max > r->last_seq ? seq_max : r->last_seq;
             count++;
         } else if (op->status == TAMIZ_OUT_OF_MEMORY) {
@@ -485,8 +329,8 @@ struct iter *salvage_sources(struct salvage *r, struct salvage_tree *tree, tamiz
 void salvage_ranges(const struct salvage_tree *tree, struct buf *list)
 {
     memtable_ranges_list(tree->memtable, list);
-    for (size_t i = 0; i < tree->opened.size / sizeof(struct table *); i++) {
-        const struct ranges *ranges = table_ranges_near(source_at(tree, i));
+    for (size_t i = 0; i < salvage_tree_tables(tree); i++) {
+        const struct ranges *ranges = table_ranges_near(salvage_tree_table(tree, i));
         if (ranges)
             ranges_list(ranges, list);
     }
@@ -496,29 +340,12 @@ void salvage_ranges(const struct salvage_tree *tree, struct buf *list)
 
 void salvage_init(struct salvage *r, struct op *op, struct store *s, tamiz_report *report)
 {
-    *r = (struct salvage){.op = op,
-                          .s = s,
-                          .report = report,
-                          .tables = buf_init(&s->alloc),
-                          .logs = buf_init(&s->alloc),
-                          .manifests = buf_init(&s->alloc)};
-}
-
-static void tree_free(const struct alloc *alloc, struct salvage_tree *tree)
-{
-    for (size_t i = 0; i < tree->opened.size / sizeof(struct table *); i++)
-        table_free(source_at(tree, i));
-    memtable_free(tree->memtable);
-    mem_free_text(alloc, tree->name);
-    buf_free(&tree->opened);
+    *r = (struct salvage){.op = op, .s = s, .report = report};
+    listing_init(&r->files, &s->alloc);
 }
 
 void salvage_free(struct salvage *r)
 {
-    for (size_t i = 0; i < r->tree_count; i++)
-        tree_free(&r->s->alloc, &r->trees[i]);
-    mem_free(&r->s->alloc, r->trees, r->tree_room * sizeof *r->trees);
-    buf_free(&r->tables);
-    buf_free(&r->logs);
-    buf_free(&r->manifests);
+    salvage_trees_free(r);
+    listing_free(&r->files);
 }

@@ -8,24 +8,15 @@
 #define TAMIZ_DB_SALVAGE_H
 
 #include "db/report.h"
-#include "db/store.h"
-
-/* One keyspace: what there is of it. */
-struct salvage_tree {
-    uint64_t id;
-    char *name;                /* owned; NULL: of the default one, or not known yet */
-    struct memtable *memtable; /* owned: what the logs hold */
-    struct buf opened;         /* struct table *, owned: each has at least a block to look for */
-};
+#include "db/salvage_tree.h"
+#include "version/listing.h"
 
 struct salvage {
-    struct op *op;                      /* borrowed, as the next two */
-    struct store *s;                    /* made and locked; its state is filled in here */
-    tamiz_report *report;               /* finds are told here */
-    struct buf tables, logs, manifests; /* u64 numbers of what is there, ascending */
-    bool current;                       /* there is a CURRENT */
-    uint64_t largest;                   /* number of any file */
-    bool has_manifest;                  /* s->state is what it says */
+    struct op *op;        /* borrowed, as the next two */
+    struct store *s;      /* made and locked; its state is filled in here */
+    tamiz_report *report; /* finds are told here */
+    struct listing files;
+    bool has_manifest; /* s->state is what it says */
     uint64_t last_seq;
     uint64_t next_seq;          /* behind the last write of the logs; 0: none yet */
     bool gap;                   /* a crash took the end of a log: what begins later says nothing */
@@ -37,6 +28,9 @@ struct salvage {
 void salvage_init(struct salvage *r, struct op *op, struct store *s, tamiz_report *report);
 /* Safe at any stage after salvage_init. */
 void salvage_free(struct salvage *r);
+
+/* Tells the report of damage; `lost_bytes` could not be read. */
+void salvage_find(struct salvage *r, uint64_t lost_bytes, const char *text);
 
 /* Which files are there. TAMIZ_NOT_FOUND: none of a store. */
 tamiz_status salvage_list(struct salvage *r);
@@ -50,9 +44,5 @@ struct iter *salvage_sources(struct salvage *r, struct salvage_tree *tree, tamiz
 /* Appends all range deletes that can be read (struct range_delete; keys borrowed from the tree);
  * those that can't are lost, as other deletes are. */
 void salvage_ranges(const struct salvage_tree *tree, struct buf *list);
-
-/* Lists of numbers. */
-size_t salvage_count(const struct buf *list);
-uint64_t salvage_number(const struct buf *list, size_t i);
 
 #endif

@@ -54,4 +54,11 @@ tamiz_status batch_open(struct op *op, struct slice body, struct batch_reader *r
 void batch_walk(const struct batch *b, uint64_t first_seq, struct batch_reader *r);
 bool batch_next(struct batch_reader *r, struct batch_write *w); /* false: no more */
 
+/* Is a record at `first_seq` of a group that failed, where the next log begins at `limit`? One of
+ * no writes only says where it goes on, and may say it of the next log. */
+static inline bool batch_is_beyond(uint64_t first_seq, uint64_t count, uint64_t limit)
+{
+    return count ? first_seq >= limit : first_seq > limit;
+}
+
 #endif

@@ -132,9 +132,15 @@ done:
     return st;
 }
 
+static void break_off(struct log_writer *w, tamiz_status why)
+{
+    w->broken = true;
+    w->why = why;
+}
+
 static tamiz_status refuse_broken(struct op *op, const struct log_writer *w)
 {
-    return op_fail(op, TAMIZ_READ_ONLY,
+    return op_fail(op, w->why,
                    "%s: an earlier write or sync failed: nothing more goes here",
                    w->file ? file_path(w->file) : "log");
 }
@@ -214,7 +220,7 @@ static tamiz_status append(struct op *op, struct log_writer *w, const struct sli
             buf_free(&w->scratch);
     }
     if (st < 0)
-        w->broken = true;
+        break_off(w, st);
     else
         w->end += whole;
     return st;
@@ -237,8 +243,9 @@ tamiz_status log_append(struct op *op, struct log_writer *w, const struct slice 
 void log_retract(struct op *op, struct log_writer *w, uint64_t end)
 {
     const bool clean = op->status == TAMIZ_OK;
-    if (!w->broken && file_truncate(op, w->file, end) != TAMIZ_OK)
-        w->broken = true;
+    const tamiz_status st = w->broken ? w->why : file_truncate(op, w->file, end);
+    if (st != TAMIZ_OK)
+        break_off(w, st);
     if (clean)
         op_forgive(op);
     w->end = end;
@@ -255,7 +262,7 @@ tamiz_status log_sync(struct op *op, struct log_writer *w)
         return TAMIZ_OK;
     const tamiz_status st = file_sync(op, w->file);
     if (st < 0)
-        w->broken = true; /* what a failed sync covers is lost; a second one would only say OK */
+        break_off(w, st); /* what it covers is lost; a second one would only say OK */
     else
         w->durable = w->end;
     return st;

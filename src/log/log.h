@@ -50,6 +50,7 @@ struct log_writer {
     struct buf scratch;
     bool broken; /* a write or sync failed: nothing more may be written here, and `durable` is final
                   */
+    tamiz_status why; /* … with what */
 };
 
 /* Creates `path` (must not exist), writes the header and syncs the file, so that a header which
@@ -59,7 +60,7 @@ tamiz_status log_create(struct op *op, const tamiz_env *env, const struct alloc 
                         const char *path, enum io_purpose purpose, const struct log_header *header,
                         uint64_t allocate_step, struct log_writer *w);
 /* One record, in one write call. `body` may come in `n` pieces, copied once. An empty body, and one
- * of 2^32 bytes and more: TAMIZ_INVALID_ARGUMENT. TAMIZ_READ_ONLY, without trying, where w->broken.
+ * of 2^32 bytes and more: TAMIZ_INVALID_ARGUMENT. Where w->broken: w->why, without trying.
  * A failed write breaks the writer; TAMIZ_OUT_OF_MEMORY does not, nothing was written then. */
 tamiz_status log_append(struct op *op, struct log_writer *w, const struct slice *pieces, size_t n);
 /* Takes back what was appended from `end` on, which was w->end before: it must not be replayed, for

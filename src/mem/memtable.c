@@ -141,6 +141,21 @@ tamiz_status memtable_get(struct op *op, const struct memtable *m, const struct 
     return TAMIZ_OK;
 }
 
+uint64_t memtable_sift(const struct memtable *m, const uint64_t *hashes, size_t n)
+{
+    uint64_t maybe = 0;
+    assert(n <= 64);
+    if (atomic_load_explicit(&m->ranges, memory_order_acquire))
+        return UINT64_MAX; /* one of them may cover it */
+    if (!atomic_load_explicit(&m->used, memory_order_relaxed))
+        return 0;
+    for (size_t i = 0; i < n; i++)
+        __builtin_prefetch(mem_filter_line(&m->filter, hashes[i]));
+    for (size_t i = 0; i < n; i++)
+        maybe |= (uint64_t)mem_filter_may_contain(&m->filter, hashes[i]) << i;
+    return maybe;
+}
+
 void memtable_prefetch(const struct memtable *m, uint64_t hash)
 {
     if (atomic_load_explicit(&m->used, memory_order_relaxed))

@@ -32,6 +32,10 @@ tamiz_status memtable_add(struct op *op, struct memtable *m, struct slice key, u
 tamiz_status memtable_get(struct op *op, const struct memtable *m, const struct lookup *lookup,
                           uint64_t *stamp, struct slice *value);
 
+/* Of up to 64 keys by their hashes: bit i is 0 where memtable_get() has never heard of key i. Tells
+ * no step. */
+uint64_t memtable_sift(const struct memtable *m, const uint64_t *hashes, size_t n);
+
 /* Brings the lines that a lookup's filter probe needs nearer. */
 void memtable_prefetch(const struct memtable *m, uint64_t hash);
 

@@ -81,7 +81,7 @@ enum match { MATCH_NO, MATCH_YES, MATCH_DAMAGED };
 /* ---- point search ---- */
 
 /* Entry and restart lie anywhere in the block: both are fetched before either is looked at, and
- * the line behind the entry's first, where its value goes on. */
+ * the lines behind the entry's first, where its value goes on. */
 static inline void fetch_entry(const struct block *b, uint32_t i)
 {
     const uint64_t at = block_offset_at(b, i), restart = block_offset_at(b, i - i % BLOCK_GROUP);
@@ -89,6 +89,7 @@ static inline void fetch_entry(const struct block *b, uint32_t i)
         __builtin_prefetch(b->entries.data + at);
         __builtin_prefetch(b->entries.data + restart);
         __builtin_prefetch(b->entries.data + at + 64);
+        __builtin_prefetch(b->entries.data + at + 128);
     }
 }
 

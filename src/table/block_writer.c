@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "table/block_writer.h"
 
+#include <assert.h>
+
+#include "table/columns.h"
+
+enum { WORTH = 64 }; /* a dictionary that saves less than so manieth is not worth its memory */
+
 void block_writer_init(struct block_writer *w, const struct alloc *alloc, enum codec codec,
                        int level)
 {
@@ -9,7 +15,7 @@ void block_writer_init(struct block_writer *w, const struct alloc *alloc, enum c
     w->codec = codec == CODEC_NONE ? CODEC_NONE : CODEC_ZSTD;
     w->packer.level = level;
     index_builder_init(&w->index, alloc);
-    w->raw = w->blocks = w->sizes = w->fences = w->dictionary = buf_init(alloc);
+    w->raw = w->columns = w->blocks = w->sizes = w->fences = w->dictionary = buf_init(alloc);
 }
 
 void block_writer_free(struct block_writer *w)
@@ -17,6 +23,7 @@ void block_writer_free(struct block_writer *w)
     codec_packer_free(&w->packer);
     index_builder_free(&w->index);
     buf_free(&w->raw);
+    buf_free(&w->columns);
     buf_free(&w->blocks);
     buf_free(&w->sizes);
     buf_free(&w->fences);
@@ -42,6 +49,31 @@ static void enter(struct block_writer *w, struct slice fence, struct buf *out, s
     w->raw_most = raw > w->raw_most ? raw : w->raw_most;
 }
 
+/* Appends the columns of a block that was written here. */
+static tamiz_status turn(struct op *op, struct slice raw, struct buf *columns)
+{
+    struct block b;
+    const bool whole = block_open(raw, &b) && columns_append(&b, columns);
+    assert(whole);
+    (void)whole;
+    return columns->failed ? op_fail_memory(op) : TAMIZ_OK;
+}
+
+/* Appends the block `raw`, packed, to `out` where that makes it at least an eighth smaller. */
+static tamiz_status pack(struct op *op, struct block_writer *w, struct slice raw, struct buf *out,
+                         bool *packed)
+{
+    tamiz_status st;
+    *packed = false;
+    if (raw.size > BLOCK_RAW_MAX_COMPRESSED)
+        return TAMIZ_OK;
+    buf_clear(&w->columns);
+    TRY(turn(op, raw, &w->columns));
+    TRY(codec_pack(op, &w->packer, buf_slice(&w->columns), raw.size - raw.size / 8, out, packed));
+done:
+    return st;
+}
+
 /* Out with the block `raw`, packed where that pays. */
 static tamiz_status put_raw(struct op *op, struct block_writer *w, struct slice raw,
                             struct slice fence, struct buf *out, uint64_t base)
@@ -49,7 +81,7 @@ static tamiz_status put_raw(struct op *op, struct block_writer *w, struct slice 
     const size_t at = out->size;
     bool packed = false;
     tamiz_status st;
-    TRY(codec_pack(op, &w->packer, raw, out, &packed));
+    TRY(pack(op, w, raw, out, &packed));
     if (!packed)
         buf_slice_append(out, raw);
     enter(w, fence, out, at, raw.size, packed ? w->codec : CODEC_NONE, base);
@@ -95,10 +127,32 @@ static tamiz_status packed_size(struct op *op, struct block_writer *w, uint64_t 
     for (size_t i = 0; i < kept_count(w); at += kept_size(w, i++)) {
         bool packed = false;
         buf_clear(&w->raw);
-        TRY(codec_pack(op, &w->packer, slice_of(at, kept_size(w, i)), &w->raw, &packed));
+        TRY(pack(op, w, slice_of(at, kept_size(w, i)), &w->raw, &packed));
         *size += packed ? w->raw.size : kept_size(w, i);
     }
 done:
+    return st;
+}
+
+/* A dictionary for what is packed of the waiting blocks; none where they teach nothing. */
+static tamiz_status train(struct op *op, struct block_writer *w)
+{
+    struct buf samples = buf_init(w->blocks.alloc), sizes = buf_init(w->blocks.alloc);
+    const uint8_t *at = w->blocks.data;
+    tamiz_status st = TAMIZ_OK;
+    for (size_t i = 0; i < kept_count(w); at += kept_size(w, i++)) {
+        const size_t before = samples.size;
+        TRY(turn(op, slice_of(at, kept_size(w, i)), &samples));
+        const size_t size = samples.size - before;
+        buf_append(&sizes, &size, sizeof size);
+    }
+    if (sizes.failed)
+        TRY(op_fail_memory(op));
+    TRY(codec_train(op, buf_slice(&samples), (const size_t *)(const void *)sizes.data,
+                    kept_count(w), &w->dictionary));
+done:
+    buf_free(&samples);
+    buf_free(&sizes);
     return st;
 }
 
@@ -109,14 +163,13 @@ static tamiz_status choose_dictionary(struct op *op, struct block_writer *w)
     tamiz_status st;
     if (w->blocks.size > 4 * BLOCK_WRITER_WAIT)
         return TAMIZ_OK; /* blocks of one large value each */
-    TRY(codec_train(op, buf_slice(&w->blocks), (const size_t *)(const void *)w->sizes.data,
-                    kept_count(w), &w->dictionary));
+    TRY(train(op, w));
     if (w->dictionary.size == 0)
         return TAMIZ_OK;
     TRY(packed_size(op, w, &without));
     TRY(codec_packer_use(op, &w->packer, buf_slice(&w->dictionary)));
     TRY(packed_size(op, w, &with));
-    if (with + w->dictionary.size < without) {
+    if (with + w->dictionary.size + without / WORTH < without) {
         w->codec = CODEC_ZSTD_DICT;
     } else {
         buf_clear(&w->dictionary);

@@ -5,7 +5,7 @@
  *
  * With a dictionary the first blocks wait, up to BLOCK_WRITER_WAIT bytes of them or to the table's
  * end. The dictionary is trained from them, they are packed with it and without, and it is kept only
- * where they become smaller by more than its own size. Then they go out, and the blocks behind them
+ * where they become smaller by more than its own size and a 64th. Then they go out, and the blocks behind them
  * are packed as they come. Too few blocks, or blocks that teach nothing, leave a table packed with
  * plain zstd.
  */
@@ -23,7 +23,8 @@ struct block_writer {
     uint64_t file_id; /* set by the owner before the first block */
     struct codec_packer packer;
     struct index_builder index; /* of the blocks that have gone out */
-    struct buf raw;             /* the block being packed */
+    struct buf raw;             /* the block being packed, … */
+    struct buf columns;         /* … and what of it is packed: columns.h */
     bool waiting;               /* for the dictionary: the blocks gather */
     struct buf blocks;          /* their bytes, … */
     struct buf sizes;           /* … size_t each, … */

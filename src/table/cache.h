@@ -77,6 +77,7 @@ uint8_t *cached_block_payload(struct cached_block *b);
 static inline void cached_block_fetch(const struct cached_block *b)
 {
     const uint8_t *payload = (const uint8_t *)b + CACHED_BLOCK_HEADER;
+    __builtin_prefetch(b);
     __builtin_prefetch(payload);
     __builtin_prefetch(payload + 64);
 }

@@ -36,20 +36,19 @@ void codec_reader_free(struct codec_reader *reader)
     (void)reader;
 }
 
-tamiz_status codec_unpack(struct op *op, struct codec_pool *pool, enum codec codec,
-                          const struct codec_reader *reader, struct slice packed, uint8_t *out,
-                          uint64_t size, const char *path, uint64_t offset)
+tamiz_status codec_unpack(struct op *op, struct codec_pool *pool, const struct packed_block *from,
+                          uint8_t *out, size_t *size)
 {
-    (void)pool, (void)reader, (void)packed, (void)out, (void)size;
+    (void)pool, (void)out, (void)size;
     return op_fail(op, TAMIZ_NOT_SUPPORTED,
-                   "%s: block at offset %llu: packed with codec %d: this build has none", path,
-                   (unsigned long long)offset, codec);
+                   "%s: block at offset %llu: packed with codec %d: this build has none",
+                   from->path, (unsigned long long)from->offset, from->codec);
 }
 
-tamiz_status codec_pack(struct op *op, struct codec_packer *packer, struct slice raw,
+tamiz_status codec_pack(struct op *op, struct codec_packer *packer, struct slice raw, size_t most,
                         struct buf *out, bool *packed)
 {
-    (void)op, (void)packer, (void)raw, (void)out;
+    (void)op, (void)packer, (void)raw, (void)most, (void)out;
     *packed = false;
     return TAMIZ_OK;
 }
@@ -114,20 +113,21 @@ static void context_give(struct codec_pool *pool, ZSTD_DCtx *context)
         ZSTD_freeDCtx(context);
 }
 
-static tamiz_status check_size(struct op *op, struct slice packed, uint64_t size, const char *path,
-                               uint64_t offset)
+/* What the frame says of its size. */
+static tamiz_status check_size(struct op *op, const struct packed_block *from, size_t *size)
 {
-    if (size > BLOCK_RAW_MAX_COMPRESSED)
+    if (from->size > BLOCK_RAW_MAX_COMPRESSED)
         return op_fail(op, TAMIZ_CORRUPTION,
                        "%s: packed block at offset %llu: expected at most %d bytes unpacked, "
                        "found %llu",
-                       path, (ull)offset, BLOCK_RAW_MAX_COMPRESSED, (ull)size);
-    const ull found = ZSTD_getFrameContentSize(packed.data, packed.size);
-    if (found != size)
+                       from->path, (ull)from->offset, BLOCK_RAW_MAX_COMPRESSED, (ull)from->size);
+    const ull found = ZSTD_getFrameContentSize(from->frame.data, from->frame.size);
+    if (found > from->size) /* unknown and wrong are the largest numbers */
         return op_fail(op, TAMIZ_CORRUPTION,
-                       "%s: packed block at offset %llu: expected a frame of %llu bytes, found "
-                       "%llu",
-                       path, (ull)offset, (ull)size, found);
+                       "%s: packed block at offset %llu: expected a frame of at most %llu bytes, "
+                       "found %llu",
+                       from->path, (ull)from->offset, (ull)from->size, found);
+    *size = (size_t)found;
     return TAMIZ_OK;
 }
 
@@ -194,29 +194,32 @@ tamiz_status codec_train(struct op *op, struct slice samples, const size_t *size
 
 /* ---- unpacking ---- */
 
-tamiz_status codec_unpack(struct op *op, struct codec_pool *pool, enum codec codec,
-                          const struct codec_reader *reader, struct slice packed, uint8_t *out,
-                          uint64_t size, const char *path, uint64_t offset)
+tamiz_status codec_unpack(struct op *op, struct codec_pool *pool, const struct packed_block *from,
+                          uint8_t *out, size_t *size)
 {
-    if (codec == CODEC_ZSTD_DICT && !reader)
+    *size = 0;
+    if (from->codec == CODEC_ZSTD_DICT && !from->reader)
         return op_fail(op, TAMIZ_CORRUPTION,
                        "%s: block at offset %llu: packed with a dictionary: expected the table to "
                        "have one, found none",
-                       path, (ull)offset);
-    const tamiz_status st = check_size(op, packed, size, path, offset);
+                       from->path, (ull)from->offset);
+    size_t want = 0;
+    const tamiz_status st = check_size(op, from, &want);
     if (st)
         return st;
     ZSTD_DCtx *context = context_take(pool);
     if (!context)
         return op_fail_memory(op);
-    const ZSTD_DDict *dictionary = codec == CODEC_ZSTD_DICT ? digested(reader) : NULL;
-    const size_t got = ZSTD_decompress_usingDDict(context, out, (size_t)size, packed.data,
-                                                  packed.size, dictionary);
+    const ZSTD_DDict *dictionary = from->codec == CODEC_ZSTD_DICT ? digested(from->reader) : NULL;
+    const size_t got = ZSTD_decompress_usingDDict(context, out, want, from->frame.data,
+                                                  from->frame.size, dictionary);
     context_give(pool, context);
-    if (ZSTD_isError(got) || got != size)
-        return op_fail(
-            op, TAMIZ_CORRUPTION, "%s: packed block at offset %llu: expected %llu bytes, found %s",
-            path, (ull)offset, (ull)size, ZSTD_isError(got) ? ZSTD_getErrorName(got) : "fewer");
+    if (ZSTD_isError(got) || got != want)
+        return op_fail(op, TAMIZ_CORRUPTION,
+                       "%s: packed block at offset %llu: expected %zu bytes, found %s", from->path,
+                       (ull)from->offset, want,
+                       ZSTD_isError(got) ? ZSTD_getErrorName(got) : "fewer");
+    *size = want;
     return TAMIZ_OK;
 }
 
@@ -253,7 +256,7 @@ tamiz_status codec_packer_use(struct op *op, struct codec_packer *packer, struct
                : TAMIZ_OK;
 }
 
-tamiz_status codec_pack(struct op *op, struct codec_packer *packer, struct slice raw,
+tamiz_status codec_pack(struct op *op, struct codec_packer *packer, struct slice raw, size_t most,
                         struct buf *out, bool *packed)
 {
     *packed = false;
@@ -268,7 +271,7 @@ tamiz_status codec_pack(struct op *op, struct codec_packer *packer, struct slice
         ZSTD_compress2(packer->context, out->data + out->size, bound, raw.data, raw.size);
     if (ZSTD_isError(got))
         return op_fail(op, TAMIZ_OUT_OF_MEMORY, "zstd: %s", ZSTD_getErrorName(got));
-    *packed = got <= raw.size - raw.size / 8 && got < raw.size;
+    *packed = got <= most;
     if (*packed)
         out->size += got;
     return TAMIZ_OK;

@@ -35,13 +35,20 @@ tamiz_status codec_reader_open(struct op *op, struct slice dictionary, const cha
 size_t codec_reader_memory(const struct codec_reader *reader); /* NULL: 0 */
 void codec_reader_free(struct codec_reader *reader);           /* NULL is fine */
 
-/* Exactly `size` bytes at `out` from `packed`; what the frame says of its size must agree, and is
- * bounded by BLOCK_RAW_MAX_COMPRESSED. Words name `path` and `offset`. CODEC_ZSTD_DICT needs
- * `reader`, the table's; NULL, the table has no dictionary, is TAMIZ_CORRUPTION then. Any thread.
- */
-tamiz_status codec_unpack(struct op *op, struct codec_pool *pool, enum codec codec,
-                          const struct codec_reader *reader, struct slice packed, uint8_t *out,
-                          uint64_t size, const char *path, uint64_t offset);
+/* One packed block. */
+struct packed_block {
+    struct slice frame;
+    uint64_t size;                     /* of the block: as the index says */
+    enum codec codec;                  /* not CODEC_NONE */
+    const struct codec_reader *reader; /* its table's dictionary; NULL: the table has none */
+    const char *path;                  /* where it stands, for words */
+    uint64_t offset;
+};
+
+/* What the frame holds, to `out`, and its size, which is at most the block's, and that at most
+ * BLOCK_RAW_MAX_COMPRESSED. CODEC_ZSTD_DICT without a reader is TAMIZ_CORRUPTION. Any thread. */
+tamiz_status codec_unpack(struct op *op, struct codec_pool *pool, const struct packed_block *from,
+                          uint8_t *out, size_t *size);
 
 /* One thread's means to pack. */
 struct codec_packer {
@@ -52,9 +59,9 @@ struct codec_packer {
 
 /* From now on blocks are packed with the dictionary; an empty one: with none. */
 tamiz_status codec_packer_use(struct op *op, struct codec_packer *packer, struct slice dictionary);
-/* Appends `raw` packed to `out` where that makes it at least an eighth smaller: *packed says
- * whether; where not, `out` is as it was. */
-tamiz_status codec_pack(struct op *op, struct codec_packer *packer, struct slice raw,
+/* Appends `raw` packed to `out` where that takes at most `most` bytes: *packed says whether; where
+ * not, `out` is as it was. */
+tamiz_status codec_pack(struct op *op, struct codec_packer *packer, struct slice raw, size_t most,
                         struct buf *out, bool *packed);
 void codec_packer_free(struct codec_packer *packer);
 

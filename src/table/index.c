@@ -95,7 +95,7 @@ struct index {
     const struct alloc *alloc;
     uint32_t count;
     uint32_t layers;
-    bool avx2;
+    enum index_way way;
     size_t prefix_size;
     const uint8_t *prefix;
     int64_t *tree; /* integers with the sign bit flipped, so that signed comparison orders them */
@@ -241,12 +241,15 @@ static size_t node_portable(const struct index *index, int64_t x)
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx2"))) static inline unsigned node_below_avx2(const int64_t *node,
-                                                                       int64_t x)
+#define AVX2   __attribute__((target("avx2")))
+#define AVX512 __attribute__((target("avx512f,popcnt")))
+
+AVX2 static inline unsigned node_below_avx2(const int64_t *node, int64_t x)
 {
     const __m256i wanted = _mm256_set1_epi64x(x);
     const __m256i *four = (const __m256i *)(const void *)node;
     __m256i below = _mm256_setzero_si256(); /* minus the count, in four lanes */
+#pragma GCC unroll 4
     for (unsigned i = 0; i < NODE / 4; i++)
         below = _mm256_add_epi64(below, _mm256_cmpgt_epi64(wanted, _mm256_load_si256(four + i)));
     const __m128i two =
@@ -254,7 +257,7 @@ __attribute__((target("avx2"))) static inline unsigned node_below_avx2(const int
     return (unsigned)-(_mm_cvtsi128_si32(two) + _mm_extract_epi32(two, 2));
 }
 
-__attribute__((target("avx2"))) static size_t node_avx2(const struct index *index, int64_t x)
+AVX2 static size_t node_avx2(const struct index *index, int64_t x)
 {
     size_t node = 0;
     for (size_t layer = index->layers - 1; layer > 0; layer--)
@@ -263,20 +266,80 @@ __attribute__((target("avx2"))) static size_t node_avx2(const struct index *inde
     return node;
 }
 
-__attribute__((target("avx2"))) static size_t rank_avx2(const struct index *index, int64_t x,
-                                                        const void *beside)
+AVX2 static size_t rank_avx2(const struct index *index, int64_t x, const void *beside)
 {
     const size_t node = node_avx2(index, x);
     fetch_beside(beside, node);
     return node * NODE + node_below_avx2(&index->tree[node * NODE], x);
 }
+
+AVX512 static inline unsigned node_below_avx512(const int64_t *node, int64_t x)
+{
+    const __m512i wanted = _mm512_set1_epi64(x);
+    const unsigned low = _mm512_cmplt_epi64_mask(_mm512_load_si512(node), wanted);
+    const unsigned high = _mm512_cmplt_epi64_mask(_mm512_load_si512(node + NODE / 2), wanted);
+    return (unsigned)__builtin_popcount(low | high << NODE / 2);
+}
+
+AVX512 static size_t node_avx512(const struct index *index, int64_t x)
+{
+    size_t node = 0;
+    for (size_t layer = index->layers - 1; layer > 0; layer--)
+        node = node * CHILDREN +
+               node_below_avx512(&index->tree[index->layer_at[layer] + node * NODE], x);
+    return node;
+}
+
+AVX512 static size_t rank_avx512(const struct index *index, int64_t x, const void *beside)
+{
+    const size_t node = node_avx512(index, x);
+    fetch_beside(beside, node);
+    return node * NODE + node_below_avx512(&index->tree[node * NODE], x);
+}
 #endif
+
+static enum index_way best_way(void)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("popcnt"))
+        return INDEX_AVX512;
+    if (__builtin_cpu_supports("avx2"))
+        return INDEX_AVX2;
+#endif
+    return INDEX_PORTABLE;
+}
+
+static size_t tree_node(const struct index *index, int64_t x)
+{
+#if defined(__x86_64__)
+    if (index->way == INDEX_AVX512)
+        return node_avx512(index, x);
+    if (index->way == INDEX_AVX2)
+        return node_avx2(index, x);
+#endif
+    return node_portable(index, x);
+}
+
+/* How many of a lowest node's fences have an integer below x. */
+static unsigned node_rank(const struct index *index, size_t node, int64_t x)
+{
+    const int64_t *fences = &index->tree[node * NODE];
+#if defined(__x86_64__)
+    if (index->way == INDEX_AVX512)
+        return node_below_avx512(fences, x);
+    if (index->way == INDEX_AVX2)
+        return node_below_avx2(fences, x);
+#endif
+    return node_below(fences, x);
+}
 
 /* How many fences have an integer below x. */
 static size_t tree_rank(const struct index *index, int64_t x, const void *beside)
 {
 #if defined(__x86_64__)
-    if (index->avx2)
+    if (index->way == INDEX_AVX512)
+        return rank_avx512(index, x, beside);
+    if (index->way == INDEX_AVX2)
         return rank_avx2(index, x, beside);
 #endif
     const size_t node = node_portable(index, x);
@@ -328,12 +391,7 @@ struct index_search index_search_begin(const struct index *index, struct slice k
     if (index->count == 0 || !slice_has_prefix(key, prefix))
         return s;
     s.word = flipped(slice_prefix8(key, prefix.size));
-    size_t node;
-#if defined(__x86_64__)
-    node = index->avx2 ? node_avx2(index, s.word) : node_portable(index, s.word);
-#else
-    node = node_portable(index, s.word);
-#endif
+    const size_t node = tree_node(index, s.word);
     if (node * NODE >= index->count)
         return s;
     __builtin_prefetch(&index->tree[node * NODE]);
@@ -352,13 +410,7 @@ uint32_t index_search_end(const struct index *index, struct slice key, struct in
 {
     if (search.node == INDEX_NO_NODE)
         return index_find(index, key);
-    const int64_t *node = &index->tree[search.node * NODE];
-    size_t rank = search.node * NODE;
-#if defined(__x86_64__)
-    rank += index->avx2 ? node_below_avx2(node, search.word) : node_below(node, search.word);
-#else
-    rank += node_below(node, search.word);
-#endif
+    const size_t rank = search.node * NODE + node_rank(index, search.node, search.word);
     if (rank >= index->count)
         return index->count;
     const uint32_t i = (uint32_t)rank;
@@ -417,9 +469,12 @@ uint32_t index_find(const struct index *index, struct slice key)
     return index_find_beside(index, key, NULL);
 }
 
-void index_use_portable(struct index *index)
+bool index_use(struct index *index, enum index_way way)
 {
-    index->avx2 = false;
+    if (way > best_way())
+        return false;
+    index->way = way;
+    return true;
 }
 
 /* ---- decoding ---- */
@@ -533,9 +588,7 @@ tamiz_status index_open(struct op *op, struct slice payload, uint64_t data_end, 
     if (!ix)
         return op_fail_memory(op);
     ix->alloc = alloc;
-#if defined(__x86_64__)
-    ix->avx2 = __builtin_cpu_supports("avx2");
-#endif
+    ix->way = best_way();
     TRY(prefix_decode(op, ix, &r, path));
     TRY(entries_decode(op, ix, &r, data_end, path));
     if (!tree_build(ix))

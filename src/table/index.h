@@ -73,7 +73,9 @@ struct extent index_extent(const struct index *index, uint32_t block);
 uint64_t index_raw_size(const struct index *index, uint32_t block);
 /* The fence of `block` behind what all begin with, which is put into *prefix. Borrowed. */
 struct slice index_fence(const struct index *index, uint32_t block, struct slice *prefix);
-/* From now on searched as on a machine without AVX2: for tests, before others see it. */
-void index_use_portable(struct index *index);
+/* Ways to search a node, the best last. */
+enum index_way { INDEX_PORTABLE, INDEX_AVX2, INDEX_AVX512 };
+/* From now on searched in this way: for tests, before others see it. false: this machine can't. */
+bool index_use(struct index *index, enum index_way way);
 
 #endif

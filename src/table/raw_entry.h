@@ -51,17 +51,25 @@ static inline bool raw_entry_short(const uint8_t *at, size_t size, struct raw_en
 /* The same for any that is whole. */
 bool raw_entry_any(const uint8_t *at, size_t size, struct raw_entry *e);
 
-/* Entry `i`, below the count; false: it runs out of its place or names a kind this version does not
- * know. */
-static inline bool raw_entry_at(const struct block *b, uint32_t i, struct raw_entry *e)
+/* Entry `i`, below the count, undecoded; false: it runs out of its place. */
+static inline bool entry_bytes(const struct block *b, uint32_t i, struct slice *bytes)
 {
     const uint64_t start = block_offset_at(b, i);
     const uint64_t end = i + 1 < b->count ? block_offset_at(b, i + 1) : b->entries.size;
     if (end > b->entries.size || start >= end)
         return false;
-    const uint8_t *at = b->entries.data + start;
-    const size_t size = (size_t)(end - start);
-    return (raw_entry_short(at, size, e) || raw_entry_any(at, size, e)) &&
+    *bytes = slice_of(b->entries.data + start, (size_t)(end - start));
+    return true;
+}
+
+/* The same decoded; false also where it names a kind this version does not
+ * know. */
+static inline bool raw_entry_at(const struct block *b, uint32_t i, struct raw_entry *e)
+{
+    struct slice bytes;
+    return entry_bytes(b, i, &bytes) &&
+           (raw_entry_short(bytes.data, bytes.size, e) ||
+            raw_entry_any(bytes.data, bytes.size, e)) &&
            stamp_kind(e->stamp) <= KIND_POINT_LAST;
 }
 

@@ -9,6 +9,7 @@
 #include <assert.h>
 
 #include "base/expiry.h"
+#include "table/columns.h"
 #include "table/table_inside.h"
 
 typedef unsigned long long ull; /* for printing */
@@ -127,21 +128,25 @@ bool table_locate(const struct table *t, struct slice key, uint32_t *block)
     return *block < index_count(l->index);
 }
 
+uint32_t table_expect(const struct table *t, struct slice key)
+{
+    const struct table_loaded *l = table_loaded_of(t);
+    if (!l)
+        return 0;
+    const uint32_t block = index_find_beside(l->index, key, l->places);
+    if (block == index_count(l->index))
+        return 0;
+    const struct cached_block *b = atomic_load_explicit(&l->places[block], memory_order_relaxed);
+    if (b)
+        cached_block_fetch(b);
+    return block + 1;
+}
+
 void table_approach(const struct table *t, struct slice key)
 {
     const struct table_loaded *l = table_loaded_of(t);
     if (l)
         index_fetch(l->index, key, l->places);
-}
-
-void table_fetch_block(const struct table *t, uint32_t block)
-{
-    const struct table_loaded *l = table_loaded_of(t);
-    const struct cached_block *b = atomic_load_explicit(&l->places[block], memory_order_relaxed);
-    if (b) {
-        __builtin_prefetch(b, 1);
-        cached_block_fetch(b);
-    }
 }
 
 /* ---- the filter ---- */
@@ -307,8 +312,10 @@ static tamiz_status unpack(struct op *op, struct table *t, struct table_loaded *
                     "%s: block at offset %llu, codec %d: expected %llu bytes, found %llu", t->path,
                     (ull)load->extent.offset, codec, (ull)raw, (ull)load->extent.size));
     if (load->packed)
-        TRY(codec_unpack(op, cache_codec(t->world->cache), codec, l->dictionary, *payload,
-                         cached_block_payload(load->target), raw, t->path, load->extent.offset));
+        TRY(columns_unpack(op, cache_codec(t->world->cache),
+                           &(const struct packed_block){*payload, raw, codec, l->dictionary,
+                                                        t->path, load->extent.offset},
+                           cached_block_payload(load->target)));
     *payload = slice_of(cached_block_payload(load->target), (size_t)raw);
 done:
     return st;
@@ -398,7 +405,8 @@ tamiz_status table_get_begin(struct op *op, struct table *t, const struct lookup
             return TAMIZ_NOT_FOUND;
         judged = verdict == TABLE_MAYBE;
     }
-    const uint32_t number = index_find_beside(l->index, lookup->key, l->places);
+    const uint32_t number =
+        how->located ? how->located - 1 : index_find_beside(l->index, lookup->key, l->places);
     if (number == index_count(l->index)) {
         table_step(op, t, how, TAMIZ_STEP_INDEX,
                    step_plain("no block: the key is above the last fence"));

@@ -67,6 +67,7 @@ struct table_read {
                                 what is in the cache, change nothing there, and count no steps */
     bool asked; /* table_ask was called for this read: table_get does not ask again (use_filter or
                    not), but counts whether the filter's "maybe" was true */
+    uint32_t located; /* table_expect() of this table and key; 0: not called */
 };
 
 /* Makes a handle; touches no file. `path` is copied. `number` and `file_id` are what the manifest
@@ -136,10 +137,14 @@ bool table_is_loaded(const struct table *t);
 /* Which data block could have the key, from memory. false: none, or the table is not loaded. */
 bool table_locate(const struct table *t, struct slice key, uint32_t *block);
 
-/* Starts fetching what table_locate will wait for; and, with the block known, what a search of it
- * begins with, if it is in the cache. Inside an epoch. */
+/* Starts fetching what table_locate and table_expect will wait for. Inside an epoch. */
 void table_approach(const struct table *t, struct slice key);
-void table_fetch_block(const struct table *t, uint32_t block);
+
+/* Finds the block that could have the key and starts fetching what a search of it begins with, if
+ * it is in the cache: for who goes on to table_get soon, or expects to and does not want to wait
+ * for what the filter says. One more than its number, for `located` of struct table_read; 0: there
+ * is none, or the table is not loaded. Inside an epoch; touches no file. */
+uint32_t table_expect(const struct table *t, struct slice key);
 
 /* Of a loaded table: eight bytes of the fence of `block`, from `skip` on, as slice_prefix8 takes
  * them. */

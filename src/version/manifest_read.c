@@ -7,46 +7,22 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "version/listing.h"
 #include "version/manifest.h"
 
 /* ---- what is in the directory ---- */
 
-struct survey {
-    bool current;
-    uint64_t tables;
-    uint64_t a_table; /* the number of one of them */
-    uint64_t most;    /* highest number of any file */
-    struct buf logs;  /* u64 numbers */
-};
-
-static void survey_name(void *ctx, const char *name)
-{
-    struct survey *s = ctx;
-    uint64_t number;
-    const enum file_kind kind = filename_parse(name, &number);
-    if (kind == FILE_CURRENT)
-        s->current = true;
-    if (kind == FILE_TABLE) {
-        s->tables++;
-        s->a_table = number;
-    }
-    if (kind == FILE_LOG)
-        buf_append(&s->logs, &number, sizeof number);
-    if (number > s->most)
-        s->most = number;
-}
-
 /* A directory that is not there has nothing in it. */
-static tamiz_status survey_take(struct op *op, const tamiz_env *env, const char *directory,
-                                struct survey *s)
+static tamiz_status list_files(struct op *op, const tamiz_env *env, const char *directory,
+                               struct listing *files)
 {
     const bool clean = op->status == TAMIZ_OK;
-    const tamiz_status st = env_list(op, env, directory, survey_name, s);
+    const tamiz_status st = listing_take(op, env, directory, files);
     if (st == TAMIZ_IO_ERROR && clean && op->os_error == ENOENT) {
         op_forgive(op);
         return TAMIZ_OK;
     }
-    return st < 0 || !s->logs.failed ? st : op_fail_memory(op);
+    return st;
 }
 
 /* TAMIZ_NOT_FOUND: the log has no record. */
@@ -67,16 +43,16 @@ static tamiz_status log_first_record(struct op *op, const tamiz_env *env, const 
  * before the store could take anything. TAMIZ_CORRUPTION where data is there. */
 static tamiz_status judge_missing_current(struct op *op, const tamiz_env *env,
                                           const struct alloc *alloc, const char *directory,
-                                          const struct survey *s)
+                                          const struct listing *files)
 {
-    if (s->tables)
-        return op_fail(
-            op, TAMIZ_CORRUPTION,
-            "%s/CURRENT: expected the name of a manifest, found no such file beside %" PRIu64
-            " tables (%06" PRIu64 ".sst)",
-            directory, s->tables, s->a_table);
-    const uint64_t *logs = (const uint64_t *)(const void *)s->logs.data;
-    for (size_t i = 0; i < s->logs.size / sizeof *logs; i++) {
+    const size_t tables = listing_count(files, FILE_TABLE);
+    if (tables)
+        return op_fail(op, TAMIZ_CORRUPTION,
+                       "%s/CURRENT: expected the name of a manifest, found no such file beside %zu "
+                       "tables (%06" PRIu64 ".sst)",
+                       directory, tables, listing_numbers(files, FILE_TABLE)[tables - 1]);
+    const uint64_t *logs = listing_numbers(files, FILE_LOG);
+    for (size_t i = 0; i < listing_count(files, FILE_LOG); i++) {
         char *path = filename_path(alloc, directory, FILE_LOG, logs[i]);
         if (!path)
             return op_fail_memory(op);
@@ -314,19 +290,20 @@ done:
 tamiz_status manifest_recover(struct op *op, const tamiz_env *env, const struct alloc *alloc,
                               const char *directory, struct manifest_state *state)
 {
-    struct survey s = {.logs = buf_init(alloc)};
+    struct listing files;
     tamiz_status st;
+    listing_init(&files, alloc);
     TRY(manifest_state_init(op, alloc, state));
-    TRY(survey_take(op, env, directory, &s));
-    if (s.current) {
+    TRY(list_files(op, env, directory, &files));
+    if (listing_count(&files, FILE_CURRENT)) {
         TRY(manifest_current(op, env, alloc, directory, &state->manifest_number));
         TRY(read_manifest(op, env, alloc, directory, state));
     } else {
-        TRY(judge_missing_current(op, env, alloc, directory, &s));
+        TRY(judge_missing_current(op, env, alloc, directory, &files));
     }
-    lift(&state->next_file, s.most + 1);
+    lift(&state->next_file, files.largest + 1);
 done:
-    buf_free(&s.logs);
+    listing_free(&files);
     if (st < 0)
         manifest_state_free(alloc, state);
     return st;

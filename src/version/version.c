@@ -306,8 +306,12 @@ static struct slice common_prefix(const struct version *v)
 static void fill_words(struct version *v)
 {
     v->prefix = common_prefix(v);
-    for (uint32_t r = 0; r < v->run_count; r++)
+    const unsigned rest = v->prefix.size < 8 ? 8 * (8 - (unsigned)v->prefix.size) : 0;
+    for (uint32_t r = 0; r < v->run_count; r++) {
         v->runs[r].prefix = v->prefix;
+        v->runs[r].prefix8 = slice_prefix8(v->prefix, 0);
+        v->runs[r].prefix8_mask = rest < 64 ? UINT64_MAX << rest : 0;
+    }
     for (uint32_t i = 0; i < v->table_count; i++) {
         v->largest8[i] = slice_prefix8(v->tables[i]->largest, v->prefix.size);
         v->smallest8[i] = slice_prefix8(v->tables[i]->smallest, v->prefix.size);
@@ -343,6 +347,12 @@ done:
 
 /* ---- finding ---- */
 
+/* `half` where a < b, else 0, without a jump: which half a key is in nobody can foretell. */
+static inline uint32_t half_if_below(uint64_t a, uint64_t b, uint32_t half)
+{
+    return half & (0 - (uint32_t)(a < b));
+}
+
 /* First index in [from, count) whose word is not below `word`. */
 static uint32_t first_not_below(const uint64_t *words, uint32_t from, uint32_t count, uint64_t word)
 {
@@ -350,7 +360,7 @@ static uint32_t first_not_below(const uint64_t *words, uint32_t from, uint32_t c
     uint32_t left = count - from;
     while (left > 1) {
         const uint32_t half = left / 2;
-        at += at[half - 1] < word ? half : 0;
+        at += half_if_below(at[half - 1], word, half);
         left -= half;
     }
     return (uint32_t)(at - words) + (left && *at < word);
@@ -379,13 +389,45 @@ uint32_t run_lower_bound(const struct run *run, struct slice key, uint64_t word)
     return settle_ties(run, first_not_below(run->largest8, 0, run->count, word), key, word);
 }
 
+/* `low`: as above. */
+static inline uint32_t place_from(const struct run *run, uint32_t low, struct slice key,
+                                  uint64_t word)
+{
+    if (low < run->count && run->largest8[low] != word && run->smallest8[low] != word)
+        return run->smallest8[low] < word ? low : run->count;
+    low = settle_ties(run, low, key, word);
+    return low < run->count && slice_compare(run->tables[low]->smallest, key) <= 0 ? low
+                                                                                   : run->count;
+}
+
 uint32_t run_place(const struct run *run, struct slice key, uint64_t word)
 {
-    uint32_t i = first_not_below(run->largest8, 0, run->count, word);
-    if (i < run->count && run->largest8[i] != word && run->smallest8[i] != word)
-        return run->smallest8[i] < word ? i : run->count;
-    i = settle_ties(run, i, key, word);
-    return i < run->count && slice_compare(run->tables[i]->smallest, key) <= 0 ? i : run->count;
+    return place_from(run, first_not_below(run->largest8, 0, run->count, word), key, word);
+}
+
+void run_words(const struct run *run, const struct slice *keys, size_t n, uint64_t *words)
+{
+    for (size_t i = 0; i < n; i++)
+        words[i] = run_word(run, keys[i]);
+}
+
+/* One halving of all, then the next: no key's comparison waits for another's. */
+void run_places(const struct run *run, const struct slice *keys, const uint64_t *words, size_t n,
+                uint32_t *places)
+{
+    uint32_t left = run->count;
+    for (size_t i = 0; i < n; i++)
+        places[i] = 0;
+    while (left > 1) {
+        const uint32_t half = left / 2;
+        for (size_t i = 0; i < n; i++)
+            places[i] += half_if_below(run->largest8[places[i] + half - 1], words[i], half);
+        left -= half;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t low = places[i] + (left && run->largest8[places[i]] < words[i]);
+        places[i] = place_from(run, low, keys[i], words[i]);
+    }
 }
 
 struct table_meta *run_find(const struct run *run, struct slice key, uint64_t word)

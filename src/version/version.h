@@ -37,8 +37,9 @@ struct run {
     struct table_meta **tables;
     uint64_t *largest8;
     uint64_t *smallest8;
-    struct table **handles; /* filled in by version_attach */
-    struct slice prefix;    /* what all keys of the version begin with */
+    struct table **handles;         /* filled in by version_attach */
+    struct slice prefix;            /* what all keys of the version begin with */
+    uint64_t prefix8, prefix8_mask; /* its first eight bytes as a word, and where those are */
     uint64_t bytes;
 };
 
@@ -90,15 +91,23 @@ void version_unref(struct version *v); /* NULL is fine */
 static inline uint64_t run_word(const struct run *run, struct slice key)
 {
     const struct slice prefix = run->prefix;
+    if (prefix.size <= 8 && key.size >= prefix.size + 8 &&
+        ((load_u64_ordered(key.data) ^ run->prefix8) & run->prefix8_mask) == 0)
+        return load_u64_ordered(key.data + prefix.size); /* nearly always */
     if (prefix.size == 0 || slice_has_prefix(key, prefix))
         return slice_prefix8(key, prefix.size);
     return slice_compare(key, prefix) < 0 ? 0 : UINT64_MAX;
 }
+/* run_word() of `n` keys. */
+void run_words(const struct run *run, const struct slice *keys, size_t n, uint64_t *words);
 
 /* Index of the first table whose largest key is not below `key`: 0..count. `word`: run_word(). */
 uint32_t run_lower_bound(const struct run *run, struct slice key, uint64_t word);
 /* Index of the only table of `run` that can have `key`; count: none. */
 uint32_t run_place(const struct run *run, struct slice key, uint64_t word);
+/* run_place() of `n` keys, side by side: their searches wait for memory together. */
+void run_places(const struct run *run, const struct slice *keys, const uint64_t *words, size_t n,
+                uint32_t *places);
 /* That table, or NULL. */
 struct table_meta *run_find(const struct run *run, struct slice key, uint64_t word);
 /* Table by number, or NULL. */

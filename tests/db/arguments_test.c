@@ -139,6 +139,18 @@ static void what_comes_out_of_a_refused_call_is_empty(void **state)
     assert_int_equal(tamiz_get(db, "a", 1, &value, &size, &r), TAMIZ_INVALID_ARGUMENT);
     assert_null(value);
     assert_int_equal(size, 0);
+    const void *keys[] = {"a", "b"};
+    const size_t sizes[] = {1, 1};
+    void *values[] = {&r, &r};
+    size_t value_sizes[] = {1, 1};
+    tamiz_status statuses[] = {TAMIZ_OK, TAMIZ_OK};
+    assert_int_equal(tamiz_multi_get(db, 2, keys, sizes, values, value_sizes, statuses, &r),
+                     TAMIZ_INVALID_ARGUMENT);
+    for (int i = 0; i < 2; i++) {
+        assert_null(values[i]);
+        assert_int_equal(value_sizes[i], 0);
+        assert_int_equal(statuses[i], TAMIZ_INVALID_ARGUMENT);
+    }
 }
 
 static void null_is_the_empty_key_only_with_size_0(void **state)

@@ -264,6 +264,105 @@ static void beside_a_writing_process_each_refresh_is_a_later_moment(void **state
     test_directory_remove(directory);
 }
 
+/* ---- a writer that goes on while a picture is taken ---- */
+
+/* The reader's env: before it reads a log the writer does something. By then the reader
+ * has the manifest. */
+static struct meanwhile {
+    tamiz_env_ops ops;
+    tamiz_env env;
+    const tamiz_env *below;
+    void *log; /* as opened last */
+    void (*act)(tamiz *db);
+    tamiz *db;
+} meanwhile;
+
+static int open_below(void *ctx, const char *path, int flags, void **file)
+{
+    const int error = meanwhile.below->ops->open(ctx, path, flags, file);
+    const size_t n = strlen(path);
+    if (error == 0 && n > 4 && strcmp(path + n - 4, ".log") == 0)
+        meanwhile.log = *file;
+    return error;
+}
+
+static int size_after_the_act(void *ctx, void *file, tamiz_file_info *info)
+{
+    if (file == meanwhile.log && meanwhile.act) {
+        void (*act)(tamiz *db) = meanwhile.act;
+        meanwhile.act = NULL;
+        act(meanwhile.db);
+    }
+    return meanwhile.below->ops->file_info(ctx, file, info);
+}
+
+static void ingest_and_write(tamiz *db)
+{
+    const char *const paths[] = {"ingested"};
+    assert_public(tamiz_ingest(db, paths, 1), TAMIZ_OK);
+    test_put(db, "z after it", "1");
+}
+
+static void drop_and_write(tamiz *db)
+{
+    assert_public(tamiz_keyspace_drop(db, "side"), TAMIZ_OK);
+    test_put(db, "z after it", "1");
+}
+
+static void flush_and_write(tamiz *db)
+{
+    assert_public(tamiz_flush(db), TAMIZ_OK);
+    test_put(db, "z after it", "1");
+}
+
+static tamiz *open_meanwhile(struct world w, tamiz *db, void (*act)(tamiz *db))
+{
+    tamiz_options o = TAMIZ_OPTIONS_INIT;
+    tamiz *reader;
+    meanwhile = (struct meanwhile){.ops = *w.env->ops, .below = w.env, .act = act, .db = db};
+    meanwhile.ops.open = open_below;
+    meanwhile.ops.file_info = size_after_the_act;
+    meanwhile.env = (tamiz_env){&meanwhile.ops, w.env->ctx};
+    o.read_only = true;
+    o.env = &meanwhile.env;
+    assert_public(tamiz_open("s", &o, &reader), TAMIZ_OK);
+    assert_null(meanwhile.act);
+    return reader;
+}
+
+/* It was taken between two edits of the manifest, and the log had what came after both. */
+static void what_is_seen_is_one_moment_whatever_comes_in_between(void **state)
+{
+    (void)state;
+    void (*const acts[])(tamiz *db) = {ingest_and_write, drop_and_write, flush_and_write};
+    for (size_t i = 0; i < 3; i++) {
+        struct world w = world_new(20 + i);
+        tamiz_options o = TAMIZ_OPTIONS_INIT;
+        tamiz_table_writer *table;
+        tamiz *side, *again;
+        o.env = w.env;
+        assert_public(tamiz_table_writer_open("ingested", &o, &table), TAMIZ_OK);
+        assert_public(tamiz_table_writer_put(table, "x", 1, "1", 1), TAMIZ_OK);
+        assert_public(tamiz_table_writer_finish(table, NULL, NULL), TAMIZ_OK);
+        tamiz *db = test_open("s", "threads=0", w.env);
+        assert_public(tamiz_keyspace_open(db, "side", NULL, &side), TAMIZ_OK);
+        test_put(side, "moved away", "1");
+        test_put(db, "a", "1");
+        tamiz *reader = open_meanwhile(w, db, acts[i]);
+        const bool after = tamiz_exists(reader, "z after it", 10, NULL) == TAMIZ_OK;
+        const tamiz_status there = tamiz_keyspace_open(reader, "side", NULL, &again);
+        if (acts[i] == ingest_and_write)
+            assert_int_equal(tamiz_exists(reader, "x", 1, NULL) == TAMIZ_OK, after);
+        else if (acts[i] == drop_and_write)
+            assert_int_equal(there == TAMIZ_NOT_FOUND, after);
+        else
+            test_expect(reader, "a", "1", NULL);
+        test_close(reader);
+        test_close(db);
+        tamiz_env_sim_free(w.sim);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -273,6 +372,7 @@ int main(void)
         cmocka_unit_test(iterators_go_on_over_a_refresh_and_snapshots_hold_it_back),
         cmocka_unit_test(more_tables_than_may_be_open_are_read_all_the_same),
         cmocka_unit_test(what_is_damaged_is_told_and_the_old_picture_stays),
+        cmocka_unit_test(what_is_seen_is_one_moment_whatever_comes_in_between),
         cmocka_unit_test(beside_a_writing_process_each_refresh_is_a_later_moment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

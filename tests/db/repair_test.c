@@ -105,6 +105,33 @@ static void a_store_without_damage_is_not_touched(void **state)
     assert_int_equal(differing(), 0);
 }
 
+/* A log that ends with the sequence of an ingestion, and the next one that begins behind it: only
+ * where another keyspace still needs the older one are both there. */
+static void a_log_that_ends_with_an_ingestion_is_not_damage(void **state)
+{
+    (void)state;
+    const char *const paths[] = {"ingested"};
+    tamiz_options o = TAMIZ_OPTIONS_INIT;
+    tamiz_table_writer *w;
+    tamiz_report report;
+    tamiz *other;
+    o.env = env;
+    OK(tamiz_table_writer_open(paths[0], &o, &w));
+    OK(tamiz_table_writer_put(w, "x", 1, "1", 1));
+    OK(tamiz_table_writer_finish(w, NULL, NULL));
+    open_with(SMALL);
+    OK(tamiz_keyspace_open(db, "other", NULL, &other));
+    test_put(other, "needs the log", "1");
+    put("a", "1");
+    OK(tamiz_ingest(db, paths, 1));
+    OK(tamiz_flush(db));
+    put("b", "1");
+    close_it();
+    assert_true(count_files(FILE_LOG) > 1);
+    OK(repair(&report));
+    assert_int_equal(report.damaged, 0);
+}
+
 static void without_a_manifest_newer_values_win_and_deletes_stay(void **state)
 {
     (void)state;
@@ -477,6 +504,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(a_store_without_damage_is_not_touched),
+        CASE(a_log_that_ends_with_an_ingestion_is_not_damage),
         CASE(without_a_manifest_newer_values_win_and_deletes_stay),
         CASE(damage_of_one_table_takes_no_other_with_it),
         CASE(a_log_is_read_up_to_its_damage),

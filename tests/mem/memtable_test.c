@@ -194,6 +194,40 @@ static void check_seeks(struct op *op, const struct memtable *m, const struct ad
     iter_close(it);
 }
 
+/* None that is there is sifted out, and few that are not stay. */
+static void check_sift(const struct memtable *m, const struct added *model)
+{
+    size_t stay = 0;
+    for (size_t i = 0; i + 64 <= MODEL; i += 64) {
+        uint64_t hashes[64];
+        for (size_t k = 0; k < 64; k++)
+            hashes[k] = hash_key(slice_of(model[i + k].key, model[i + k].size));
+        assert_true(memtable_sift(m, hashes, 64) == UINT64_MAX);
+        for (size_t k = 0; k < 64; k++)
+            hashes[k] = hash_key(slice_of(&hashes[k], 8));
+        stay += (size_t)__builtin_popcountll(memtable_sift(m, hashes, 64));
+    }
+    assert_true(stay < MODEL / 20);
+}
+
+static void what_is_not_there_is_sifted_out(void **state)
+{
+    (void)state;
+    struct test_op t;
+    test_op_init(&t);
+    struct memtable *m = memtable_new(&alloc_libc, 1 << 16);
+    const struct slice from = slice_of_text("c"), to = slice_of_text("d");
+    const uint64_t hashes[] = {hash_key(slice_of_text("a")), hash_key(slice_of_text("cc"))};
+    assert_true(memtable_sift(m, hashes, 2) == 0);
+    add(&t.op, m, slice_of_text("a"), stamp_of(1, KIND_PUT), to);
+    assert_true(memtable_sift(m, hashes, 2) == 1);
+    assert_status(&t.op,
+                  memtable_add(&t.op, m, from, hash_key(from), stamp_of(2, KIND_RANGE_DELETE), to),
+                  TAMIZ_OK);
+    assert_true((memtable_sift(m, hashes, 2) & 3) == 3); /* a range may cover any key */
+    memtable_free(m);
+}
+
 static void any_order_of_adding_reads_like_a_sorted_array(void **state)
 {
     (void)state;
@@ -206,6 +240,7 @@ static void any_order_of_adding_reads_like_a_sorted_array(void **state)
         assert_int_equal(memtable_count(m), MODEL);
         check_walks(&t.op, m, model);
         check_seeks(&t.op, m, model, &random);
+        check_sift(m, model);
         memtable_free(m);
     }
     free(model);
@@ -386,6 +421,7 @@ int main(void)
         cmocka_unit_test(a_key_is_not_its_prefix_nor_itself_with_zeroes),
         cmocka_unit_test(the_longest_key_and_a_huge_value_come_back),
         cmocka_unit_test(any_order_of_adding_reads_like_a_sorted_array),
+        cmocka_unit_test(what_is_not_there_is_sifted_out),
         cmocka_unit_test(a_large_one_is_in_order_however_it_was_filled),
         cmocka_unit_test(many_versions_of_one_key_are_each_found),
         cmocka_unit_test(an_empty_one_has_nothing_at_either_end),

@@ -2,6 +2,7 @@
 #include "base/coding.h"
 #include "support/test.h"
 #include "table/block_walk.h"
+#include "table/columns.h"
 #include "table/tags.h"
 
 #include <stdlib.h>
@@ -378,6 +379,111 @@ static void an_unknown_kind_of_entry_is_refused(void **state)
     buf_free(&payload);
 }
 
+/* ---- columns ---- */
+
+/* In memory of exactly what is asked for, so that a step too far is seen. */
+static bool expand(struct slice columns, size_t size, uint8_t *payload)
+{
+    uint8_t *room = mem_new(&alloc_libc, columns_room(size));
+    memset(room, 1, columns_room(size)); /* behind the columns: what would be more of them */
+    if (columns.size)
+        memcpy(room, columns.data, columns.size);
+    const bool made = columns_expand(room, columns.size, payload, size);
+    mem_free(&alloc_libc, room, columns_room(size));
+    return made;
+}
+
+static void a_block_comes_back_from_its_columns_byte_for_byte(void **state)
+{
+    (void)state;
+    struct test_random random = test_random_start(18);
+    for (size_t round = 0; round < 200; round++) {
+        const size_t count = 1 + test_random_below(&random, 200);
+        struct sample s;
+        sample_make(&s, &random, count, round % 3 ? 20 : 600); /* offsets of 2 bytes, of 4 */
+        struct buf columns = buf_init(&alloc_libc);
+        assert_true(columns_append(&s.block, &columns));
+        assert_int_equal(columns.size, s.block.entries.size);
+        const size_t size = s.payload.size;
+        uint8_t *made = mem_new(&alloc_libc, size + BLOCK_SLACK);
+        assert_true(expand(buf_slice(&columns), size, made));
+        assert_memory_equal(made, s.payload.data, size);
+        mem_free(&alloc_libc, made, size + BLOCK_SLACK);
+        buf_free(&columns);
+        sample_free(&s, count);
+    }
+}
+
+static void columns_have_the_keys_of_a_group_however_long(void **state)
+{
+    (void)state;
+    enum { LONG = 60000 };
+    uint8_t *key = mem_new_array(&alloc_libc, 1, LONG);
+    struct test_op t;
+    test_op_init(&t);
+    struct block_builder b;
+    struct buf payload = buf_init(&alloc_libc), columns = buf_init(&alloc_libc);
+    block_builder_init(&b, &alloc_libc);
+    for (size_t i = 0; i < 40; i++) { /* they share more and less in turn */
+        const size_t size = i % 2 ? LONG : LONG - 30000 + i;
+        key[10 + i] = (uint8_t)(i + 1);
+        block_builder_add(&b, slice_of(key, size), hash_key(slice_of(key, size)),
+                          stamp_of(9, KIND_PUT), slice_of_text("v"));
+    }
+    assert_status(&t.op, block_builder_finish(&t.op, &b, &payload), TAMIZ_OK);
+    assert_true(buf_reserve(&payload, BLOCK_SLACK));
+    struct block block;
+    assert_true(block_open(buf_slice(&payload), &block) && columns_append(&block, &columns));
+    uint8_t *made = mem_new(&alloc_libc, payload.size + BLOCK_SLACK);
+    assert_true(expand(buf_slice(&columns), payload.size, made));
+    assert_memory_equal(made, payload.data, payload.size);
+    mem_free(&alloc_libc, made, payload.size + BLOCK_SLACK);
+    mem_free(&alloc_libc, key, LONG);
+    block_builder_free(&b);
+    buf_free(&payload);
+    buf_free(&columns);
+}
+
+/* Sizes that contradict each other, and bytes that do. What becomes a block has those columns. */
+static void columns_that_are_none_are_refused_within_their_bounds(void **state)
+{
+    (void)state;
+    struct test_random random = test_random_start(19);
+    struct sample s;
+    sample_make(&s, &random, 60, 12);
+    struct buf good = buf_init(&alloc_libc), bad = buf_init(&alloc_libc);
+    assert_true(columns_append(&s.block, &good));
+    size_t refused = 0, made = 0;
+    for (int round = 0; round < 20000; round++) {
+        const size_t size = s.payload.size + (round % 4 ? 0 : test_random_below(&random, 9)) -
+                            (round % 4 ? 0 : test_random_below(&random, 9));
+        const size_t cut = round % 3 ? 0 : test_random_below(&random, good.size);
+        buf_clear(&bad);
+        buf_append(&bad, good.data, good.size - cut);
+        for (uint64_t flips = test_random_below(&random, 3); flips; flips--)
+            bad.data[test_random_below(&random, bad.size)] = (uint8_t)test_random_u64(&random);
+        uint8_t *payload = mem_new(&alloc_libc, size + BLOCK_SLACK);
+        struct block b;
+        struct buf again = buf_init(&alloc_libc);
+        if (!expand(buf_slice(&bad), size, payload)) {
+            refused++;
+        } else {
+            made++;
+            assert_true(block_open(slice_of(payload, size), &b));
+            if (columns_append(&b, &again))
+                assert_true(slice_equal(buf_slice(&again), buf_slice(&bad)));
+            read_all(&b, key_of(&s.versions[0]));
+        }
+        buf_free(&again);
+        mem_free(&alloc_libc, payload, size + BLOCK_SLACK);
+    }
+    assert_true(refused > 1000 && made > 1000);
+    assert_false(expand(slice_of(NULL, 0), BLOCK_HEADER_SIZE, s.payload.data)); /* of no entries */
+    buf_free(&good);
+    buf_free(&bad);
+    sample_free(&s, 60);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -391,6 +497,9 @@ int main(void)
         cmocka_unit_test(large_values_widen_the_offsets),
         cmocka_unit_test(a_cut_or_mutated_block_is_read_within_its_bounds),
         cmocka_unit_test(an_unknown_kind_of_entry_is_refused),
+        cmocka_unit_test(a_block_comes_back_from_its_columns_byte_for_byte),
+        cmocka_unit_test(columns_have_the_keys_of_a_group_however_long),
+        cmocka_unit_test(columns_that_are_none_are_refused_within_their_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

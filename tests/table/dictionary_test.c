@@ -221,9 +221,10 @@ static void a_packed_block_without_its_dictionary_is_corruption(void **state)
     (void)state;
     test_op_init(&t);
     assert_status(&t.op, codec_pool_init(&t.op, &pool), TAMIZ_OK);
-    assert_int_equal(codec_unpack(&t.op, &pool, CODEC_ZSTD_DICT, NULL, slice_of_text("whatever"),
-                                  out, 16, "t.sst", 40),
-                     TAMIZ_CORRUPTION);
+    const struct packed_block packed = {
+        slice_of_text("whatever"), 16, CODEC_ZSTD_DICT, NULL, "t.sst", 40};
+    size_t size;
+    assert_int_equal(codec_unpack(&t.op, &pool, &packed, out, &size), TAMIZ_CORRUPTION);
     assert_non_null(strstr(t.op.text, "t.sst: block at offset 40"));
     codec_pool_free(&pool);
 }

@@ -91,7 +91,7 @@ static void counting_a_read_as_one_is_counting_its_steps(void **state)
 
 enum { TOGETHER = 96 }; /* more than one chunk */
 
-static tamiz_stats ask_together(tamiz_env *env, const char *options)
+static tamiz_stats ask_together(tamiz_env *env, const char *options, int together)
 {
     char text[100], key[TOGETHER][24];
     (void)snprintf(text, sizeof text, "threads=0 compaction=off %s", options);
@@ -102,17 +102,23 @@ static tamiz_stats ask_together(tamiz_env *env, const char *options)
     void *values[TOGETHER];
     size_t sizes[TOGETHER], value_sizes[TOGETHER];
     tamiz_status statuses[TOGETHER];
-    for (int i = 0; i < READS; i += TOGETHER) {
-        const int n = READS - i < TOGETHER ? READS - i : TOGETHER;
+    uint64_t numbers[TOGETHER];
+    for (int i = 0; i < READS; i += together) {
+        const int n = READS - i < together ? READS - i : together;
         for (int k = 0; k < n; k++) {
             keys[k] = key[k];
-            sizes[k] = key_text(key[k], test_random_below(&r, 2 * KEYS));
+            numbers[k] = test_random_below(&r, 2 * KEYS);
+            sizes[k] = key_text(key[k], numbers[k]);
         }
         assert_public(
             tamiz_multi_get(db, (size_t)n, keys, sizes, values, value_sizes, statuses, NULL),
             TAMIZ_OK);
-        for (int k = 0; k < n; k++)
+        for (int k = 0; k < n; k++) {
+            assert_int_equal(statuses[k], numbers[k] % 2 ? TAMIZ_NOT_FOUND : TAMIZ_OK);
+            assert_int_equal(values[k] != NULL, statuses[k] == TAMIZ_OK);
+            assert_int_equal(value_sizes[k], statuses[k] == TAMIZ_OK ? 7 : 0);
             tamiz_free(values[k]);
+        }
     }
     assert_public(tamiz_stats_get(db, &stats), TAMIZ_OK);
     test_close(db);
@@ -124,12 +130,13 @@ static tamiz_stats ask_together(tamiz_env *env, const char *options)
 static void many_at_once_count_as_one_by_one(void **state)
 {
     (void)state;
-    static const char *const caches[] = {"", "cache=32KiB"};
+    static const char *const caches[] = {"", "cache=32KiB", "audit=16"};
+    static const int sizes[] = {1, 32, TOGETHER};
     tamiz_env *env = tamiz_env_memory_new();
     make_tree(env);
     const tamiz_stats single = ask(env, NULL);
-    for (size_t c = 0; c < sizeof caches / sizeof *caches; c++) {
-        const tamiz_stats many = ask_together(env, caches[c]);
+    for (size_t c = 0; c < 9; c++) {
+        const tamiz_stats many = ask_together(env, caches[c / 3], sizes[c % 3]);
         for (int i = 0; i < TAMIZ_LEVELS; i++) {
             const tamiz_level_stats *a = &single.level[i], *b = &many.level[i];
             assert_int_equal(a->filter_probes, b->filter_probes);
@@ -138,7 +145,12 @@ static void many_at_once_count_as_one_by_one(void **state)
             assert_int_equal(a->filter_false_positives, b->filter_false_positives);
             assert_int_equal(b->filter_probes, b->filter_negatives + b->filter_true_positives +
                                                    b->filter_false_positives);
+            const double off =
+                a->filter_expected_false_positives - b->filter_expected_false_positives;
+            assert_true(off <= 0.01 * b->filter_expected_false_positives);
+            assert_true(-off <= 0.01 * b->filter_expected_false_positives);
         }
+        assert_int_equal(many.filter_audits > 0, c / 3 == 2);
         assert_true(many.total.filter_false_positives > 0);
         assert_int_equal(many.gets, READS);
     }

@@ -144,6 +144,20 @@ static uint32_t lower_bound_slowly(const struct run *run, struct slice key)
     return i;
 }
 
+/* Side by side as one by one. */
+static void ask_together(const struct run *run, const struct slice *keys, size_t n)
+{
+    uint64_t words[64];
+    uint32_t places[64];
+    assert_true(n <= 64);
+    run_words(run, keys, n, words);
+    run_places(run, keys, words, n, places);
+    for (size_t i = 0; i < n; i++) {
+        assert_true(words[i] == run_word(run, keys[i]));
+        assert_int_equal(places[i], run_place(run, keys[i], words[i]));
+    }
+}
+
 /* n tables [p x, p x + 1] for x = 0, 4, 8, …: every key around them is asked for. */
 static void ask_around(const char *prefix, int n)
 {
@@ -156,9 +170,18 @@ static void ask_around(const char *prefix, int n)
         m[i] = meta_make((uint64_t)i + 1, 1, 1, a, b);
     }
     struct version *v = apply(NULL, NULL, 0, m, (size_t)n);
+    char texts[64][40];
+    struct slice keys[64];
+    size_t together = 0;
     for (int i = -1; i <= n * 4 + 4; i++) {
         (void)snprintf(a, sizeof a, "%s%06d%s", prefix, i, i % 3 ? "" : "x");
         const struct slice key = i < 0 ? slice_of_text("") : slice_of_text(a);
+        memcpy(texts[together], a, sizeof a);
+        keys[together] = i < 0 ? key : slice_of_text(texts[together]);
+        if (++together == 64 || i == n * 4 + 4) {
+            ask_together(v->runs, keys, together);
+            together = 0;
+        }
         const uint64_t word = run_word(v->runs, key);
         assert_ptr_equal(run_find(v->runs, key, word), find_slowly(v->runs, key));
         assert_int_equal(run_lower_bound(v->runs, key, word), lower_bound_slowly(v->runs, key));
