@@ -71,8 +71,9 @@ static void write_key(struct world *w, int moment, int i)
     assert_public(tamiz_put(w->db, k->bytes, k->size, w->value, is->size, &o), TAMIZ_OK);
 }
 
-/* `share` in ten of the keys are written at each moment; the last stays in the memtable. */
-static void world_begin(struct world *w, uint64_t seed, uint64_t share, bool ranges)
+/* `share` in ten of the keys are written at each moment; the last stays in the memtable, and the
+ * first two become one table or two. */
+static void world_begin(struct world *w, uint64_t seed, uint64_t share, bool ranges, bool together)
 {
     memset(w, 0, sizeof *w);
     w->random = test_random_start(seed);
@@ -93,7 +94,7 @@ static void world_begin(struct world *w, uint64_t seed, uint64_t share, bool ran
             memset(&w->was[m][50], 0, 20 * sizeof w->was[m][0]);
         }
         assert_public(tamiz_snapshot_take(w->db, &w->snapshots[m]), TAMIZ_OK);
-        if (m + 1 < MOMENTS)
+        if (m + 1 < MOMENTS && !(together && m == 0))
             assert_public(tamiz_flush(w->db), TAMIZ_OK);
     }
 }
@@ -167,11 +168,11 @@ static void walk_once(struct world *w, int moment)
     tamiz_iter_close(it);
 }
 
-static void walks(uint64_t seed, uint64_t share, bool ranges)
+static void walks(uint64_t seed, uint64_t share, bool ranges, bool together)
 {
     struct world *w = malloc(sizeof *w);
     assert_non_null(w);
-    world_begin(w, seed, share, ranges);
+    world_begin(w, seed, share, ranges, together);
     for (int round = 0; round < 60; round++)
         walk_once(w, round % MOMENTS);
     world_end(w);
@@ -181,19 +182,25 @@ static void walks(uint64_t seed, uint64_t share, bool ranges)
 static void one_full_run_under_few_changes_reads_as_the_array_does(void **state)
 {
     (void)state;
-    walks(1, 1, false);
+    walks(1, 1, false, false);
 }
 
 static void runs_that_take_turns_read_as_the_array_does(void **state)
 {
     (void)state;
-    walks(2, 5, false);
+    walks(2, 5, false, false);
+}
+
+static void a_table_with_keys_twice_reads_as_the_array_does(void **state)
+{
+    (void)state;
+    walks(5, 2, false, true);
 }
 
 static void what_is_under_a_range_delete_is_not_stepped_to(void **state)
 {
     (void)state;
-    walks(3, 3, true);
+    walks(3, 3, true, false);
 }
 
 /* A key that is borrowed from the iterator can be sought with it. */
@@ -202,7 +209,7 @@ static void a_step_may_be_followed_by_a_seek_to_its_own_key(void **state)
     (void)state;
     struct world *w = malloc(sizeof *w);
     assert_non_null(w);
-    world_begin(w, 4, 2, false);
+    world_begin(w, 4, 2, false, false);
     tamiz_iter *it;
     assert_public(tamiz_iter_open(w->db, NULL, &it), TAMIZ_OK);
     const int last = MOMENTS - 1;
@@ -228,6 +235,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_full_run_under_few_changes_reads_as_the_array_does),
         cmocka_unit_test(runs_that_take_turns_read_as_the_array_does),
+        cmocka_unit_test(a_table_with_keys_twice_reads_as_the_array_does),
         cmocka_unit_test(what_is_under_a_range_delete_is_not_stepped_to),
         cmocka_unit_test(a_step_may_be_followed_by_a_seek_to_its_own_key),
     };

@@ -181,7 +181,7 @@ static void a_walk_that_steps_shows_what_each_entry_is(void **state)
         sample_make(&s, &random, count, round % 3 ? 20 : 600);
         block_walk_enter(&walk, &s.block);
         assert_int_equal(block_walk_at(&walk, 0, &at), TAMIZ_OK);
-        for (uint32_t i = 1, left = 6 * s.count; left; left--, i++) {
+        for (uint32_t i = 1, left = 6 * (uint32_t)s.count; left; left--, i++) {
             if (i == s.count || test_random_below(&random, 12) == 0) {
                 assert_true(i < s.count || !block_walk_step(&walk));
                 i = (uint32_t)test_random_below(&random, s.count);
