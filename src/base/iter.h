@@ -7,6 +7,11 @@
  * The current version stands in the struct itself, so that looking at it costs no call. key and
  * value are borrowed until the iterator moves. An error makes it invalid and stays in `status` (and
  * in the op's record) until the next seek.
+ *
+ * Where a version stands in a table's block, what follows it there can be had without a call: the
+ * iterator lends the walk over the block (table/block_walk.h) to whoever steps it. The iterator
+ * itself then stays behind: of its calls a seek, iter_next and iter_refresh are right at once, all
+ * else after one of these.
  */
 #ifndef TAMIZ_BASE_ITER_H
 #define TAMIZ_BASE_ITER_H
@@ -15,6 +20,7 @@
 #include "base/op.h"
 
 struct iter;
+struct block_walk;
 
 struct iter_ops {
     void (*seek_first)(struct iter *it);
@@ -35,6 +41,8 @@ struct iter_ops {
     /* Lets go of all it holds but a little memory of its own; invalid until the next seek. NULL: it
      * holds nothing. */
     void (*rest)(struct iter *it);
+    /* Shows where the walk stands, which was stepped. Only where there is one. */
+    void (*refresh)(struct iter *it);
 };
 
 enum { ITER_STEPS = 4 };
@@ -47,6 +55,7 @@ struct iter {
     struct slice key;
     uint64_t stamp;
     struct slice value;
+    struct block_walk *walk; /* over entries with keys of their own: no key twice; NULL: not lent */
 };
 
 static inline void iter_seek_first(struct iter *it)
@@ -102,6 +111,11 @@ static inline void iter_next(struct iter *it)
 static inline void iter_prev(struct iter *it)
 {
     it->ops->prev(it);
+}
+
+static inline void iter_refresh(struct iter *it)
+{
+    it->ops->refresh(it);
 }
 
 static inline void iter_close(struct iter *it)

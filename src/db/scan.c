@@ -2,7 +2,6 @@
 #include "db/scan.h"
 
 #include "db/expiry.h"
-#include "table/merge.h"
 
 /* ---- positions ---- */
 
@@ -12,6 +11,20 @@ static void land(struct tamiz_iter *it, struct slice key, struct slice value, bo
     it->backwards = backwards;
     it->key = key;
     it->value = value;
+}
+
+/* Lands on the merge's version, which is the user's, with this value. What follows in its block may
+ * be stepped to where no key stands there twice, all is to be seen, and nothing comes between. */
+static void land_forwards(struct tamiz_iter *it, struct slice value)
+{
+    const struct iter *m = it->merge;
+    land(it, buf_slice(&it->saved_key), value, false);
+    if (!m->walk || m->walk->newest > it->stamp_max || it->covers.count)
+        return;
+    it->walk = m->walk;
+    it->limit = merge_limit(m);
+    if (it->has_upper && merge_limit_admits(&it->limit, buf_slice(&it->upper)))
+        it->limit = merge_limit_at(buf_slice(&it->upper));
 }
 
 static void fail(struct tamiz_iter *it, tamiz_status status)
@@ -116,7 +129,7 @@ static void settle_forwards(struct tamiz_iter *it, bool skip)
             return;
         struct slice value = m->value;
         if (stamp_kind(m->stamp) == KIND_PUT || is_in_time(it, &value)) {
-            land(it, buf_slice(&it->saved_key), value, false);
+            land_forwards(it, value);
             return;
         }
         if (it->status < 0)
@@ -251,18 +264,31 @@ void tamiz_iter_seek_for_prev(tamiz_iter *it, const void *key, size_t key_size)
     (void)finish(it);
 }
 
+/* Lands on the next entry of the block. false: the merge has to be asked, which stands there. */
+static inline bool step_in_block(struct tamiz_iter *it)
+{
+    it->key = it->walk->at_key;
+    it->value = it->walk->value;
+    it->steps = 2; /* as counted everywhere: the one that is left, and the one that is shown */
+    return merge_limit_admits(&it->limit, it->key);
+}
+
 void tamiz_iter_next(tamiz_iter *it)
 {
     if (!tamiz_iter_valid(it))
         return;
+    const bool stepped = it->walk && block_walk_step(it->walk);
+    if (__builtin_expect(stepped, 1) && step_in_block(it))
+        return;
     const bool turn = it->backwards;
     iter_begin(it);
-    if (turn) {
+    it->steps += !turn;
+    if (turn)
         iter_seek(it->merge, buf_slice(&it->saved_key), UINT64_MAX);
-    } else { /* it stands on what was shown */
-        it->steps++;
+    else if (stepped)
+        iter_refresh(it->merge);
+    else /* it stands on what was shown */
         iter_next(it->merge);
-    }
     settle_forwards(it, true);
     (void)finish(it);
 }
@@ -272,7 +298,12 @@ void tamiz_iter_prev(tamiz_iter *it)
     if (!tamiz_iter_valid(it))
         return;
     const bool turn = !it->backwards;
+    const bool stepped = it->key.data != it->saved_key.data;
     iter_begin(it);
+    if (stepped && !save(it, &it->saved_key, it->key)) {
+        (void)finish(it);
+        return;
+    }
     if (turn)
         iter_seek_before(it->merge, buf_slice(&it->saved_key), UINT64_MAX);
     settle_backwards(it);

@@ -9,10 +9,16 @@
 #define TAMIZ_DB_SCAN_H
 
 #include "db/covers.h"
+#include "table/block_walk.h"
+#include "table/merge.h"
 
 /*
  * Forwards, the merge stands on the current entry, and key and value are its own. Backwards, the
  * merge stands before all versions of the current key, which was copied.
+ *
+ * Where the next entries of the current one's block are known to be the next ones to be shown, the
+ * block's walk is stepped (docs/adr/0027-walks-are-lent.md): the merge then stays behind, and
+ * saved_key too.
  */
 struct tamiz_iter {
     struct tamiz *db;
@@ -35,6 +41,8 @@ struct tamiz_iter {
     tamiz_status status;
     struct slice key, value;
     struct buf saved_key, saved_value;
+    struct block_walk *walk;  /* the merge's, to be stepped; NULL: every version is looked at */
+    struct merge_limit limit; /* up to here */
     uint64_t steps;
 };
 
@@ -42,6 +50,7 @@ struct tamiz_iter {
 static inline void iter_begin(struct tamiz_iter *it)
 {
     it->valid = false;
+    it->walk = NULL;
     it->status = TAMIZ_OK;
     it->steps = 0;
     op_forgive(&it->op);

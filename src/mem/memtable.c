@@ -193,7 +193,7 @@ void memtable_ranges_list(const struct memtable *m, struct buf *list)
 
 struct memtable_iter {
     struct iter base;
-    const struct alloc *alloc;
+    const struct memtable *memtable;
     struct cursor cursor;
 };
 
@@ -222,8 +222,12 @@ static void seek_last(struct iter *base)
 
 static void seek(struct iter *base, struct slice key, uint64_t stamp)
 {
+    const struct memtable *m = ((struct memtable_iter *)base)->memtable;
     const struct target t = {key, stamp, false};
-    show(base, cursor_seek(cursor_of(base), &t));
+    if (!atomic_load_explicit(&m->used, memory_order_relaxed)) /* as of a store that is read only */
+        base->valid = false;
+    else
+        show(base, cursor_seek(cursor_of(base), &t));
 }
 
 static void seek_before(struct iter *base, struct slice key, uint64_t stamp)
@@ -247,7 +251,7 @@ static void step_prev(struct iter *base)
 static void close_iter(struct iter *base)
 {
     struct memtable_iter *it = (struct memtable_iter *)base;
-    mem_free(it->alloc, it, sizeof *it);
+    mem_free(it->memtable->alloc, it, sizeof *it);
 }
 
 static const struct iter_ops memtable_iter_ops = {
@@ -268,7 +272,7 @@ struct iter *memtable_iter(struct op *op, const struct memtable *m)
         return NULL;
     }
     it->base = (struct iter){.ops = &memtable_iter_ops, .op = op};
-    it->alloc = m->alloc;
+    it->memtable = m;
     it->cursor.tree = &m->tree;
     it->cursor.count = 0;
     return &it->base;

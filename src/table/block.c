@@ -23,7 +23,7 @@ bool block_open(struct slice payload, struct block *b)
     b->tags = tags.data;
     b->offsets = offsets.data;
     b->entries = slice_of(r.at, reader_left(&r));
-    return count ? offset_at(b, 0) == 0 : b->entries.size == 0;
+    return count ? block_offset_at(b, 0) == 0 : b->entries.size == 0;
 }
 
 bool raw_entry_any(const uint8_t *at, size_t size, struct raw_entry *e)
@@ -84,7 +84,7 @@ enum match { MATCH_NO, MATCH_YES, MATCH_DAMAGED };
  * the lines behind the entry's first, where its value goes on. */
 static inline void fetch_entry(const struct block *b, uint32_t i)
 {
-    const uint64_t at = offset_at(b, i), restart = offset_at(b, i - i % BLOCK_GROUP);
+    const uint64_t at = block_offset_at(b, i), restart = block_offset_at(b, i - i % BLOCK_GROUP);
     if (at < b->entries.size && restart < b->entries.size) {
         __builtin_prefetch(b->entries.data + at);
         __builtin_prefetch(b->entries.data + restart);
@@ -225,7 +225,7 @@ bool block_fetch_near(const struct block *b, struct slice key, struct block_near
     if (near->from == b->count)
         return true;
     fetch_entry(b, near->from);
-    const uintptr_t at = (uintptr_t)b->entries.data + offset_at(b, near->from);
+    const uintptr_t at = (uintptr_t)b->entries.data + block_offset_at(b, near->from);
     for (uintptr_t line = 2; line < LINES_ONWARDS; line++) /* where a scan goes on */
         __builtin_prefetch((const void *)(at + line * LINE));
     return true;

@@ -22,6 +22,7 @@
 #define TAMIZ_TABLE_BLOCK_H
 
 #include "base/buf.h"
+#include "base/coding.h"
 #include "base/iter.h"
 #include "base/key.h"
 
@@ -62,6 +63,17 @@ struct block {
     struct slice entries;
     const struct ranks *ranks; /* NULL: none; ranks.h */
 };
+
+/* Where entry `i`, below the count, begins among the entries; not checked yet. */
+static inline uint64_t block_offset_at(const struct block *b, uint32_t i)
+{
+    if (__builtin_expect(b->width == 2, 1))
+        return load_u16(b->offsets + (size_t)i * 2);
+    switch (b->width) {
+    case 4: return load_u32(b->offsets + (size_t)i * 4);
+    default: return load_u64(b->offsets + (size_t)i * 8);
+    }
+}
 
 struct block_entry {
     struct slice shared; /* first bytes of the key, in the restart */

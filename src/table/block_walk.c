@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "table/block_walk.h"
 
-#include <assert.h>
-
 #include "table/raw_entry.h"
 
 void block_walk_init(struct block_walk *w, const struct alloc *alloc)
@@ -14,61 +12,73 @@ void block_walk_enter(struct block_walk *w, const struct block *b)
 {
     w->block = b;
     w->group = UINT32_MAX;
+    w->kept = 0;
 }
 
-enum { SHORT = 16 };
-static_assert((int)SHORT <= (int)BLOCK_SLACK, "as many bytes behind an entry can be read");
-
-/* There is room for SHORT bytes and for all of `from`, which lies in a block. */
+/* There is room for a chunk and for all of `from`, which lies in a block. */
 static inline void copy_key(uint8_t *to, struct slice from)
 {
-    if (from.size <= SHORT)
-        memcpy(to, from.data, SHORT);
+    if (from.size <= WALK_CHUNK)
+        memcpy(to, from.data, WALK_CHUNK);
     else
         memcpy(to, from.data, from.size);
 }
 
-/* The restart of entry `i`'s group, of which w->key then has no byte yet. */
-static bool walk_into_group(struct block_walk *w, uint32_t i)
+/* Room for a key of so many bytes, and for every key that a step puts together. */
+static bool walk_room(struct block_walk *w, size_t size)
 {
-    w->group = UINT32_MAX;
+    const size_t room = size + WALK_CHUNK < WALK_ROOM ? WALK_ROOM : size + WALK_CHUNK;
+    if (w->key.capacity >= room)
+        return true;
+    buf_clear(&w->key);
     w->kept = 0;
-    if (i % BLOCK_GROUP == 0 || !restart_of(w->block, i, &w->restart))
-        return false;
-    w->group = i / BLOCK_GROUP;
+    return buf_reserve(&w->key, room);
+}
+
+/* Into the group of entry `i`. false: its restart, which the entry shares bytes of, is damaged. */
+static bool walk_into_group(struct block_walk *w, uint32_t i, bool shares)
+{
+    if (w->group != i / BLOCK_GROUP) {
+        w->group = UINT32_MAX;
+        w->kept = 0;
+    }
+    if (w->group == UINT32_MAX && shares) {
+        if (i % BLOCK_GROUP == 0 || !restart_of(w->block, i, &w->restart))
+            return false;
+        w->group = i / BLOCK_GROUP;
+    }
     return true;
 }
 
 /* What stands in two parts is put together in w->key, where the first bytes often are already. */
-static tamiz_status walk_join(struct block_walk *w, uint32_t i, const struct raw_entry *raw,
-                              struct slice *key)
+static struct slice walk_join(struct block_walk *w, size_t shared, struct slice suffix)
 {
-    if (w->group != i / BLOCK_GROUP && !walk_into_group(w, i))
-        return TAMIZ_CORRUPTION;
-    if (raw->shared > w->restart.size)
-        return TAMIZ_CORRUPTION;
-    const size_t shared = (size_t)raw->shared, size = shared + raw->suffix.size;
-    buf_clear(&w->key);
-    if (w->key.capacity < size + SHORT) {
-        w->kept = 0;
-        if (!buf_reserve(&w->key, size + SHORT))
-            return TAMIZ_OUT_OF_MEMORY;
-    }
     if (w->kept < shared)
         copy_key(w->key.data, slice_of(w->restart.data, shared));
     w->kept = shared;
-    copy_key(w->key.data + shared, raw->suffix);
-    *key = slice_of(w->key.data, size);
+    copy_key(w->key.data + shared, suffix);
+    return slice_of(w->key.data, shared + suffix.size);
+}
+
+tamiz_status block_walk_at(struct block_walk *w, uint32_t i, uint64_t *stamp)
+{
+    struct raw_entry raw;
+    if (i >= w->block->count || !raw_entry_at(w->block, i, &raw) ||
+        !walk_into_group(w, i, raw.shared != 0) || (raw.shared && raw.shared > w->restart.size))
+        return TAMIZ_CORRUPTION;
+    const size_t shared = (size_t)raw.shared;
+    if (!walk_room(w, shared + raw.suffix.size))
+        return TAMIZ_OUT_OF_MEMORY;
+    w->at_key = shared ? walk_join(w, shared, raw.suffix) : raw.suffix;
+    w->entry = i;
+    w->value = raw.value;
+    w->behind = raw.value.data + raw.value.size;
+    *stamp = raw.stamp;
     return TAMIZ_OK;
 }
 
-tamiz_status block_walk_at(struct block_walk *w, uint32_t i, struct walked *e)
+uint64_t block_walk_stamp(const struct block_walk *w)
 {
     struct raw_entry raw;
-    if (i >= w->block->count || !raw_entry_at(w->block, i, &raw))
-        return TAMIZ_CORRUPTION;
-    e->stamp = raw.stamp;
-    e->value = raw.value;
-    e->key = raw.suffix;
-    return raw.shared ? walk_join(w, i, &raw, &e->key) : TAMIZ_OK;
+    return raw_entry_at(w->block, w->entry, &raw) ? raw.stamp : 0;
 }

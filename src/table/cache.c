@@ -6,7 +6,7 @@
 
 #include "table/ranks.h"
 
-enum { LINE = 64 };
+enum { LINE = 64, ROOM_MOST_ENTRIES = 4096 };
 
 struct cache {
     const struct alloc *alloc;
@@ -42,17 +42,28 @@ static void cache_release(struct cache *c)
     mem_free(c->alloc, c, sizeof *c);
 }
 
-struct cached_block *cached_block_new(struct cache *c, size_t size)
+/* Room in front of a block for the ranks of so many entries and an eighth more: whole lines. */
+static size_t room_for_ranks(size_t entries)
+{
+    if (entries < 2 || entries > ROOM_MOST_ENTRIES)
+        return 0;
+    return (ranks_size_about(entries + entries / 8) + LINE - 1) / LINE * LINE;
+}
+
+struct cached_block *cached_block_new(struct cache *c, size_t size, size_t entries)
 {
     if (size > SIZE_MAX / 4)
         return NULL;
-    const size_t bytes = CACHED_BLOCK_HEADER + size + BLOCK_SLACK;
-    struct cached_block *b = heap_take(c->heap, bytes);
-    if (!b)
+    const size_t room = room_for_ranks(entries);
+    const size_t bytes = room + CACHED_BLOCK_HEADER + size + BLOCK_SLACK;
+    uint8_t *piece = heap_take(c->heap, bytes);
+    if (!piece)
         return NULL;
+    struct cached_block *b = (struct cached_block *)(void *)(piece + room);
     memset(b, 0, sizeof *b);
     memset(cached_block_payload(b) + size, 0, BLOCK_SLACK);
     atomic_init(&b->pins, 1);
+    b->room = (uint32_t)room;
     b->whole = heap_whole(bytes);
     b->cache = c;
     atomic_fetch_add(&c->holders, 1);
@@ -61,21 +72,37 @@ struct cached_block *cached_block_new(struct cache *c, size_t size)
 
 size_t cached_block_cost(size_t size, size_t entries)
 {
-    return heap_whole(CACHED_BLOCK_HEADER + size + BLOCK_SLACK) +
-           heap_whole(ranks_size_about(entries));
+    return heap_whole(room_for_ranks(entries) + CACHED_BLOCK_HEADER + size + BLOCK_SLACK);
+}
+
+/* The ranks end where the block begins, so that the lines before it are theirs; where there is no
+ * room they are a piece of their own. */
+static uint8_t *ranks_in_room(const struct cached_block *b, size_t size)
+{
+    const size_t whole = (size + 7) / 8 * 8;
+    return whole <= b->room ? (uint8_t *)(uintptr_t)b - whole : NULL;
+}
+
+static bool ranks_are_apart(const struct cached_block *b)
+{
+    const uintptr_t at = (uintptr_t)b->block.ranks, block = (uintptr_t)b;
+    return at && (at > block || at < block - b->room);
 }
 
 /* What stays is searched in order again and again. */
 static void block_rank(struct cached_block *b)
 {
     const size_t size = b->block.ranks ? 0 : ranks_size(&b->block);
-    struct ranks *ranks = size ? heap_take(b->cache->heap, size) : NULL;
+    if (!size)
+        return;
+    uint8_t *inside = ranks_in_room(b, size);
+    struct ranks *ranks = inside ? (void *)inside : heap_take(b->cache->heap, size);
     if (!ranks)
         return; /* it is searched without */
     if (ranks_fill(&b->block, ranks)) {
         b->block.ranks = ranks;
-        b->whole += heap_whole(size);
-    } else {
+        b->whole += inside ? 0 : heap_whole(size);
+    } else if (!inside) {
         heap_give(b->cache->heap, ranks);
     }
 }
@@ -83,10 +110,11 @@ static void block_rank(struct cached_block *b)
 static void block_free(struct cached_block *b)
 {
     struct cache *c = b->cache;
-    heap_give(c->heap, (void *)(uintptr_t)b->block.ranks);
+    if (ranks_are_apart(b))
+        heap_give(c->heap, (void *)(uintptr_t)b->block.ranks);
     if (b->charged)
         atomic_fetch_sub(&c->bytes, b->whole);
-    heap_give(c->heap, b);
+    heap_give(c->heap, (uint8_t *)b - b->room);
     cache_release(c);
 }
 

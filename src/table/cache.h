@@ -30,9 +30,10 @@ struct cached_block {
     _Alignas(64) struct block block; /* borrows the bytes below; with the next, one line */
     _Atomic uint32_t pins;           /* holders beyond epochs; the cache itself is one */
     _Atomic uint8_t visited;         /* since the hand last came by                    */
-    bool charged; /* counted in the cache's bytes: was inserted. Set before others see
-                     the block, never taken back */
-    size_t whole; /* bytes of this allocation                       */
+    bool charged;  /* counted in the cache's bytes: was inserted. Set before others see
+                      the block, never taken back */
+    uint32_t room; /* bytes in front of this, for the ranks          */
+    size_t whole;  /* bytes of this allocation                       */
     struct cache *cache;
     _Atomic(struct cached_block *) *place;
     union { /* in the queue, or waiting to be freed; never both */
@@ -64,8 +65,9 @@ bool cache_has_room(const struct cache *c, size_t size);
 size_t cache_capacity(const struct cache *c);
 
 /* A block that owns room for `size` payload bytes and BLOCK_SLACK behind them (zeroed), pinned once
- * by the caller, in no place yet. NULL: memory is out. */
-struct cached_block *cached_block_new(struct cache *c, size_t size);
+ * by the caller, in no place yet. About so many `entries` are expected, 0: not known; the ranks of
+ * as many stand in front of it, where they can be fetched with it. NULL: memory is out. */
+struct cached_block *cached_block_new(struct cache *c, size_t size, size_t entries);
 /* About what a block of `size` payload bytes and so many entries takes of a cache that keeps it. */
 size_t cached_block_cost(size_t size, size_t entries);
 uint8_t *cached_block_payload(struct cached_block *b);
@@ -78,6 +80,36 @@ static inline void cached_block_fetch(const struct cached_block *b)
     __builtin_prefetch(b);
     __builtin_prefetch(payload);
     __builtin_prefetch(payload + 64);
+}
+
+/* The lines of a block that an ordered search begins with: header, ranks, offsets of an ordinary
+ * block. Only the address is used: the block may be gone by now. */
+static inline void cached_block_fetch_search(const struct cached_block *b)
+{
+    const uintptr_t at = (uintptr_t)b;
+    __builtin_prefetch((const void *)at, 1);
+    __builtin_prefetch((const void *)(at - 64));
+    __builtin_prefetch((const void *)(at - 128));
+    cached_block_fetch(b);
+}
+
+/* What it looks at then, where that is about `offset` bytes into the payload, and what a walk goes
+ * on to. */
+static inline void cached_block_fetch_entries(const struct cached_block *b, size_t offset)
+{
+    enum { BEFORE = 128, LINES = 9 };
+    const uintptr_t from =
+        (uintptr_t)b + CACHED_BLOCK_HEADER + (offset > BEFORE ? offset - BEFORE : 0);
+    for (uintptr_t line = 0; line < LINES; line++)
+        __builtin_prefetch((const void *)(from + line * 64));
+}
+
+/* The restart, where the entry's group begins about there. */
+static inline void cached_block_fetch_restart(const struct cached_block *b, size_t offset)
+{
+    const uintptr_t at = (uintptr_t)b + CACHED_BLOCK_HEADER + offset;
+    __builtin_prefetch((const void *)(at - 64));
+    __builtin_prefetch((const void *)at);
 }
 
 /* The block hanging at `place`, or NULL. Inside an epoch; valid until it is left. Marks it visited.

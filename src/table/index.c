@@ -104,6 +104,7 @@ struct index {
     struct place *places;     /* count + 1: the last one only says where the blocks end */
     uint8_t *fences;          /* behind the prefix, one behind the other */
     size_t tree_count, places_bytes, fences_bytes, prefix_bytes;
+    uint8_t least, most; /* bytes that the words are made of */
 };
 
 uint32_t index_count(const struct index *index)
@@ -157,6 +158,11 @@ void index_free(struct index *index)
 static int64_t flipped(uint64_t word)
 {
     return (int64_t)(word ^ (UINT64_C(1) << 63));
+}
+
+static uint64_t unflipped(int64_t word)
+{
+    return (uint64_t)word ^ UINT64_C(1) << 63;
 }
 
 /* Nodes of layer 0, then of each layer above until one node is the root. Returns all integers. */
@@ -314,6 +320,19 @@ static size_t tree_node(const struct index *index, int64_t x)
     return node_portable(index, x);
 }
 
+/* How many of a lowest node's fences have an integer below x. */
+static unsigned node_rank(const struct index *index, size_t node, int64_t x)
+{
+    const int64_t *fences = &index->tree[node * NODE];
+#if defined(__x86_64__)
+    if (index->way == INDEX_AVX512)
+        return node_below_avx512(fences, x);
+    if (index->way == INDEX_AVX2)
+        return node_below_avx2(fences, x);
+#endif
+    return node_below(fences, x);
+}
+
 /* How many fences have an integer below x. */
 static size_t tree_rank(const struct index *index, int64_t x, const void *beside)
 {
@@ -364,18 +383,85 @@ uint32_t index_find_beside(const struct index *index, struct slice key, const vo
     return index->tree[i] == x ? settle_ties(index, i, x, behind(key, prefix.size)) : i;
 }
 
-void index_fetch(const struct index *index, struct slice key, const void *beside)
+struct index_search index_search_begin(const struct index *index, struct slice key,
+                                       const void *beside)
 {
     const struct slice prefix = slice_of(index->prefix, index->prefix_size);
+    struct index_search s = {INDEX_NO_NODE, 0};
     if (index->count == 0 || !slice_has_prefix(key, prefix))
-        return;
-    const int64_t x = flipped(slice_prefix8(key, prefix.size));
-    const size_t node = tree_node(index, x);
+        return s;
+    s.word = flipped(slice_prefix8(key, prefix.size));
+    const size_t node = tree_node(index, s.word);
     if (node * NODE >= index->count)
-        return;
+        return s;
     __builtin_prefetch(&index->tree[node * NODE]);
     __builtin_prefetch(&index->tree[node * NODE + NODE / 2]);
     fetch_beside(beside, node);
+    s.node = node;
+    return s;
+}
+
+void index_fetch(const struct index *index, struct slice key, const void *beside)
+{
+    (void)index_search_begin(index, key, beside);
+}
+
+uint32_t index_search_end(const struct index *index, struct slice key, struct index_search search)
+{
+    if (search.node == INDEX_NO_NODE)
+        return index_find(index, key);
+    const size_t rank = search.node * NODE + node_rank(index, search.node, search.word);
+    if (rank >= index->count)
+        return index->count;
+    const uint32_t i = (uint32_t)rank;
+    return index->tree[i] == search.word
+               ? settle_ties(index, i, search.word, behind(key, index->prefix_size))
+               : i;
+}
+
+/* ---- guessing ---- */
+
+static uint8_t byte_of(uint64_t word, unsigned i)
+{
+    return (uint8_t)(word >> (56 - 8 * i));
+}
+
+/* Keys rarely use all of a byte: numbers as text count to ten in each. So a word is read as a
+ * number of eight digits, of as many kinds as there are bytes between the least and the most. 0 is
+ * left out: behind a shortened fence it is no byte at all. */
+static void learn_alphabet(struct index *index)
+{
+    const uint32_t stride = index->count / 256 + 1;
+    index->least = UINT8_MAX;
+    for (uint32_t b = 0; b < index->count; b += stride)
+        for (unsigned i = 0; i < 8; i++) {
+            const uint8_t byte = byte_of(unflipped(index->tree[b]), i);
+            index->least = byte && byte < index->least ? byte : index->least;
+            index->most = byte > index->most ? byte : index->most;
+        }
+}
+
+static int digit_of(const struct index *index, uint64_t word, unsigned i)
+{
+    const uint8_t byte = byte_of(word, i);
+    return byte < index->least ? 0 : (byte > index->most ? index->most : byte) - index->least;
+}
+
+uint32_t index_part(const struct index *index, uint32_t block, struct index_search search)
+{
+    if (search.node == INDEX_NO_NODE || block == 0 || index->most <= index->least)
+        return 0;
+    const uint64_t from = unflipped(index->tree[block - 1]), to = unflipped(index->tree[block]);
+    const uint64_t x = unflipped(search.word), radix = (uint64_t)(index->most - index->least) + 1;
+    uint64_t far = 0, whole = 0;
+    for (unsigned i = from == to ? 8 : (unsigned)__builtin_clzll(from ^ to) / 8; i < 8; i++) {
+        const int first = digit_of(index, from, i);
+        far = far * radix + (uint64_t)(int64_t)(digit_of(index, x, i) - first);
+        whole = whole * radix + (uint64_t)(int64_t)(digit_of(index, to, i) - first);
+    }
+    if (far >= whole)
+        return whole ? INDEX_WHOLE : 0;
+    return (uint32_t)(whole >> 47 ? far / (whole / INDEX_WHOLE) : far * INDEX_WHOLE / whole);
 }
 
 uint32_t index_find(const struct index *index, struct slice key)
@@ -507,6 +593,7 @@ tamiz_status index_open(struct op *op, struct slice payload, uint64_t data_end, 
     TRY(entries_decode(op, ix, &r, data_end, path));
     if (!tree_build(ix))
         TRY(op_fail_memory(op));
+    learn_alphabet(ix);
     *index = ix;
     ix = NULL;
 done:

@@ -53,6 +53,22 @@ uint32_t index_find(const struct index *index, struct slice key);
 uint32_t index_find_beside(const struct index *index, struct slice key, const void *beside);
 /* Starts fetching what index_find_beside will wait for. */
 void index_fetch(const struct index *index, struct slice key, const void *beside);
+
+/* The same search in two halves, between which other things can be done while memory is waited for:
+ * the first starts fetching what the second touches. */
+struct index_search {
+    size_t node; /* INDEX_NO_NODE: the key's first bytes, or an empty index, decide */
+    int64_t word;
+};
+#define INDEX_NO_NODE SIZE_MAX
+struct index_search index_search_begin(const struct index *index, struct slice key,
+                                       const void *beside);
+/* As index_find. */
+uint32_t index_search_end(const struct index *index, struct slice key, struct index_search search);
+/* About how far in `block`, which the search ended at, the key would stand: 0 to INDEX_WHOLE, if
+ * keys lie evenly between the fences before and behind. A guess: good for what only costs time. */
+enum { INDEX_WHOLE = 1 << 16 };
+uint32_t index_part(const struct index *index, uint32_t block, struct index_search search);
 struct extent index_extent(const struct index *index, uint32_t block);
 uint64_t index_raw_size(const struct index *index, uint32_t block);
 /* The fence of `block` behind what all begin with, which is put into *prefix. Borrowed. */

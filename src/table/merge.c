@@ -94,6 +94,7 @@ static void show(struct merge *m)
     m->base.key = first->key;
     m->base.stamp = first->stamp;
     m->base.value = first->value;
+    m->base.walk = first->walk;
 }
 
 /* All sources stand where they should: heap from scratch. */
@@ -289,6 +290,13 @@ static void merge_rest(struct iter *it)
     m->alive = 0;
 }
 
+static void merge_refresh(struct iter *it)
+{
+    struct merge *m = merge_of(it);
+    iter_refresh(m->heap[0].it);
+    moved(m);
+}
+
 static const struct iter_ops merge_ops = {.seek_first = merge_seek_first,
                                           .seek_last = merge_seek_last,
                                           .seek = merge_seek,
@@ -296,7 +304,17 @@ static const struct iter_ops merge_ops = {.seek_first = merge_seek_first,
                                           .next = merge_next,
                                           .prev = merge_prev,
                                           .close = merge_close,
-                                          .rest = merge_rest};
+                                          .rest = merge_rest,
+                                          .refresh = merge_refresh};
+
+struct merge_limit merge_limit(const struct iter *it)
+{
+    const struct merge *m = (const struct merge *)(const void *)it;
+    if (it->ops != &merge_ops || m->alive < 2)
+        return (struct merge_limit){false, 0, 0};
+    const size_t next = m->alive > 2 && leads(m, &m->heap[2], &m->heap[1]) ? 2 : 1;
+    return (struct merge_limit){true, m->heap[next].first8, m->heap[next].next8};
+}
 
 bool merge_skip(struct iter *it, const struct merge_past *past, struct slice key)
 {

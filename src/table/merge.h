@@ -26,4 +26,29 @@ struct merge_past {
  * and nothing moved. Only while valid. */
 bool merge_skip(struct iter *it, const struct merge_past *past, struct slice key);
 
+/* How far the current source may be stepped through its walk (base/iter.h): a key of which the
+ * first sixteen bytes, as two numbers, are below these comes before all that other sources have. At
+ * any other the merge has to look: iter_refresh. */
+struct merge_limit {
+    bool any; /* false: there is no other source */
+    uint64_t first8, next8;
+};
+/* Forwards, while valid; until the merge moves. */
+struct merge_limit merge_limit(const struct iter *it);
+
+static inline struct merge_limit merge_limit_at(struct slice key)
+{
+    return (struct merge_limit){true, slice_prefix8(key, 0),
+                                key.size > 8 ? slice_prefix8(key, 8) : 0};
+}
+
+static inline bool merge_limit_admits(const struct merge_limit *l, struct slice key)
+{
+    if (!l->any)
+        return true;
+    const uint64_t first8 = slice_prefix8(key, 0);
+    return first8 < l->first8 ||
+           (first8 == l->first8 && (key.size > 8 ? slice_prefix8(key, 8) : 0) < l->next8);
+}
+
 #endif

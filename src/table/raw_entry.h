@@ -9,16 +9,6 @@
 #include "base/coding.h"
 #include "table/block.h"
 
-static inline uint64_t offset_at(const struct block *b, uint32_t i)
-{
-    if (__builtin_expect(b->width == 2, 1))
-        return load_u16(b->offsets + (size_t)i * 2);
-    switch (b->width) {
-    case 4: return load_u32(b->offsets + (size_t)i * 4);
-    default: return load_u64(b->offsets + (size_t)i * 8);
-    }
-}
-
 /* An entry as it stands, its shared bytes not fetched yet. */
 struct raw_entry {
     uint64_t shared;
@@ -64,8 +54,8 @@ bool raw_entry_any(const uint8_t *at, size_t size, struct raw_entry *e);
 /* Entry `i`, below the count, undecoded; false: it runs out of its place. */
 static inline bool entry_bytes(const struct block *b, uint32_t i, struct slice *bytes)
 {
-    const uint64_t start = offset_at(b, i);
-    const uint64_t end = i + 1 < b->count ? offset_at(b, i + 1) : b->entries.size;
+    const uint64_t start = block_offset_at(b, i);
+    const uint64_t end = i + 1 < b->count ? block_offset_at(b, i + 1) : b->entries.size;
     if (end > b->entries.size || start >= end)
         return false;
     *bytes = slice_of(b->entries.data + start, (size_t)(end - start));

@@ -276,7 +276,7 @@ tamiz_status block_load_begin(struct op *op, struct table *t, struct table_loade
                        t->path, (ull)extent.offset, BLOCK_RAW_MAX_COMPRESSED, (ull)raw);
     static_assert((int)BLOCK_TRAILER_SIZE <= (int)BLOCK_SLACK,
                   "the trailer is read into the slack");
-    load->target = cached_block_new(t->world->cache, (size_t)raw);
+    load->target = cached_block_new(t->world->cache, (size_t)raw, l->block_entries);
     if (!load->target)
         return op_fail_memory(op);
     load->bytes = cached_block_payload(load->target);

@@ -16,6 +16,7 @@ struct table_loaded {
     uint64_t seq_max;
     struct codec_reader *dictionary; /* of packed blocks; NULL: the table has none */
     uint64_t stamp_base; /* added to every stamp in the file: 0, or that of an ingested table */
+    uint32_t block_entries, entry_bytes; /* of an ordinary block, about */
     struct filter_view filter;
     struct file *file; /* while it is being loaded; NULL afterwards */
     uint64_t file_id;

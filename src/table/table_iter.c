@@ -21,12 +21,12 @@ struct table_iter {
     struct table *table;
     struct table_loaded *loaded;
     struct table_read how;
-    struct cached_block *held; /* pinned; NULL: none */
-    uint32_t block;            /* which one that is */
-    uint32_t entry;
-    uint32_t near;   /* the block that a seek that is approached goes to */
-    bool approached; /* near is known */
-    bool narrowed;   /* … and, of that block, */
+    struct cached_block *held;  /* pinned; NULL: none */
+    uint32_t block;             /* which one that is */
+    struct index_search search; /* of a seek that is approached; then */
+    uint32_t near;              /* the block it goes to */
+    bool approached;            /* near is known */
+    bool narrowed;              /* … and, of that block, */
     struct block_near narrow;
     struct block_walk walk;
 
@@ -206,61 +206,43 @@ static bool hold(struct table_iter *it, uint32_t block)
     it->held = b;
     it->block = block;
     block_walk_enter(&it->walk, &b->block);
+    it->walk.following =
+        block + 1 < index_count(it->loaded->index)
+            ? atomic_load_explicit(&it->loaded->places[block + 1], memory_order_relaxed)
+            : NULL;
     return true;
 }
 
 /* ---- entries ---- */
 
-static void damaged(struct table_iter *it)
+static void damaged(struct table_iter *it, uint32_t entry)
 {
     const struct extent e = index_extent(it->loaded->index, it->block);
     fail(it, op_fail(it->base.op, TAMIZ_CORRUPTION,
                      "%s: block at offset %llu: expected whole entries, found damage at entry %u",
-                     it->table->path, (unsigned long long)e.offset, it->entry));
+                     it->table->path, (unsigned long long)e.offset, entry));
 }
 
-/* Shows entry it->entry of the held block. */
-static void show(struct table_iter *it)
+static inline void show(struct table_iter *it, uint64_t stamp)
 {
-    struct walked e;
-    const tamiz_status st = block_walk_at(&it->walk, it->entry, &e);
-    if (__builtin_expect(st != TAMIZ_OK, 0)) {
-        if (st == TAMIZ_CORRUPTION)
-            damaged(it);
-        else
-            fail(it, op_fail_memory(it->base.op));
-        return;
-    }
-    it->base.key = e.key;
-    it->base.stamp = e.stamp + it->loaded->stamp_base;
-    it->base.value = e.value;
+    it->base.key = it->walk.at_key;
+    it->base.stamp = stamp + it->loaded->stamp_base;
+    it->base.value = it->walk.value;
     it->base.status = TAMIZ_OK;
     it->base.valid = true;
 }
 
-enum {
-    FETCH_AHEAD = 384,    /* bytes behind the entry that is shown */
-    FETCH_NEXT_BLOCK = 8, /* entries before the end of the block  */
-};
-
-static inline void fetch_line(const void *from, size_t bytes_on)
+/* Shows an entry of the held block. */
+static void show_at(struct table_iter *it, uint32_t entry)
 {
-    __builtin_prefetch((const void *)((uintptr_t)from + bytes_on));
-}
-
-/* What a walk forwards touches in a moment: a few entries on, and before the block's end the next
- * one, of which only the address is used: it may be gone by now. */
-static inline void fetch_onwards(const struct table_iter *it)
-{
-    fetch_line(it->base.value.data, FETCH_AHEAD);
-    fetch_line(it->base.value.data, FETCH_AHEAD + 64);
-    if (it->entry + FETCH_NEXT_BLOCK != it->held->block.count ||
-        it->block + 1 >= index_count(it->loaded->index))
-        return;
-    const struct cached_block *next =
-        atomic_load_explicit(&it->loaded->places[it->block + 1], memory_order_relaxed);
-    for (size_t line = 0; next && line < 6; line++)
-        fetch_line(next, line * 64);
+    uint64_t stamp;
+    const tamiz_status st = block_walk_at(&it->walk, entry, &stamp);
+    if (__builtin_expect(st == TAMIZ_OK, 1))
+        show(it, stamp);
+    else if (st == TAMIZ_CORRUPTION)
+        damaged(it, entry);
+    else
+        fail(it, op_fail_memory(it->base.op));
 }
 
 /* Shows the first entry of `block` or of the next one that has any; none: invalid. */
@@ -270,8 +252,7 @@ static void show_first_from(struct table_iter *it, uint32_t block)
         if (!hold(it, block))
             return;
         if (it->held->block.count) {
-            it->entry = 0;
-            show(it);
+            show_at(it, 0);
             return;
         }
     }
@@ -285,8 +266,7 @@ static void show_last_before(struct table_iter *it, uint32_t block)
         if (!hold(it, block))
             return;
         if (it->held->block.count) {
-            it->entry = it->held->block.count - 1;
-            show(it);
+            show_at(it, it->held->block.count - 1);
             return;
         }
     }
@@ -330,20 +310,20 @@ static uint32_t place_in_block(const struct table_iter *it, struct slice key, ui
     return at;
 }
 
-/* Finds the place of (key, stamp): its block is held and `entry` the first not before it, or the
+/* Finds the place of (key, stamp): its block is held and *entry the first not before it, or the
  * block's count. false: done, invalid or shown by the caller. The key may be borrowed from what the
  * iterator shows now. `narrowed`: it->narrow is of this block and key. */
 static bool find(struct table_iter *it, struct slice key, uint64_t stamp, uint32_t block,
-                 bool narrowed)
+                 bool narrowed, uint32_t *entry)
 {
     struct cached_block *before = it->held;
     if (before)
         cached_block_pin(before);
     const bool held = hold(it, block);
     if (held) {
-        it->entry = place_in_block(it, key, stamp, narrowed);
-        if (it->entry == UINT32_MAX)
-            damaged(it);
+        *entry = place_in_block(it, key, stamp, narrowed);
+        if (*entry == UINT32_MAX)
+            damaged(it, *entry);
     }
     cached_block_unpin(before);
     return held && it->held;
@@ -357,6 +337,21 @@ static bool hold_near(struct table_iter *it, uint32_t block)
     return here && hold(it, block);
 }
 
+/* What a search in the block will touch, where it is in memory. The entry and its group's restart
+ * are guessed: were they waited for one after the other, a seek would take a third longer. */
+static void fetch_near(const struct table_loaded *l, uint32_t block, struct index_search search)
+{
+    const struct cached_block *b = atomic_load_explicit(&l->places[block], memory_order_relaxed);
+    if (!b)
+        return;
+    cached_block_fetch_search(b);
+    const uint64_t entry =
+        (uint64_t)l->block_entries * index_part(l->index, block, search) / INDEX_WHOLE;
+    const size_t arrays = BLOCK_HEADER_SIZE + 3 * (size_t)l->block_entries;
+    cached_block_fetch_entries(b, arrays + (size_t)entry * l->entry_bytes);
+    cached_block_fetch_restart(b, arrays + (size_t)(entry - entry % BLOCK_GROUP) * l->entry_bytes);
+}
+
 static void iter_approach_key(struct iter *base, struct slice key, uint64_t stamp, unsigned step)
 {
     struct table_iter *it = self(base);
@@ -365,13 +360,13 @@ static void iter_approach_key(struct iter *base, struct slice key, uint64_t stam
     switch (step) {
     case 0:
         it->approached = it->narrowed = false;
-        index_fetch(l->index, key, l->places);
+        it->search = index_search_begin(l->index, key, l->places);
         break;
     case 1:
-        it->near = index_find(l->index, key);
+        it->near = index_search_end(l->index, key, it->search);
         it->approached = it->near < index_count(l->index);
-        if (it->approached) /* only the address is used: the block may be gone by now */
-            __builtin_prefetch(atomic_load_explicit(&l->places[it->near], memory_order_relaxed), 1);
+        if (it->approached)
+            fetch_near(l, it->near, it->search);
         break;
     case 2:
         if (it->approached && hold_near(it, it->near))
@@ -394,11 +389,14 @@ static void iter_find(struct iter *base, struct slice key, uint64_t stamp)
         let_go(it);
         return;
     }
-    if (!find(it, key, stamp, block, narrowed))
+    uint32_t entry;
+    if (!find(it, key, stamp, block, narrowed, &entry))
         return;
-    if (it->entry < it->held->block.count)
-        show(it);
-    else
+    const uint32_t count = it->held->block.count;
+    if (entry < count) {
+        show_at(it, entry);
+        block_walk_fetch_following(&it->walk, entry + WALK_LEAVING >= count);
+    } else
         show_first_from(it, block + 1);
 }
 
@@ -411,14 +409,13 @@ static void iter_find_before(struct iter *base, struct slice key, uint64_t stamp
         show_last_before(it, block);
         return;
     }
-    if (!find(it, key, stamp, block, false))
+    uint32_t entry;
+    if (!find(it, key, stamp, block, false, &entry))
         return;
-    if (it->entry > 0) {
-        it->entry--;
-        show(it);
-    } else {
+    if (entry > 0)
+        show_at(it, entry - 1);
+    else
         show_last_before(it, block);
-    }
 }
 
 static void iter_forward(struct iter *base)
@@ -426,13 +423,14 @@ static void iter_forward(struct iter *base)
     struct table_iter *it = self(base);
     if (!base->valid)
         return;
-    if (__builtin_expect(++it->entry == it->held->block.count, 0)) {
+    const uint32_t entry = it->walk.entry + 1;
+    if (__builtin_expect(entry == it->held->block.count, 0)) {
         show_first_from(it, it->block + 1);
         return;
     }
-    show(it);
-    if (it->base.valid)
-        fetch_onwards(it);
+    show_at(it, entry);
+    if (base->valid)
+        block_walk_fetch_onwards(&it->walk);
 }
 
 static void iter_back(struct iter *base)
@@ -440,12 +438,16 @@ static void iter_back(struct iter *base)
     struct table_iter *it = self(base);
     if (!base->valid)
         return;
-    if (it->entry > 0) {
-        it->entry--;
-        show(it);
-    } else {
+    if (it->walk.entry > 0)
+        show_at(it, it->walk.entry - 1);
+    else
         show_last_before(it, it->block);
-    }
+}
+
+static void iter_stepped(struct iter *base)
+{
+    struct table_iter *it = self(base);
+    show(it, block_walk_stamp(&it->walk));
 }
 
 static void iter_done(struct iter *base)
@@ -476,7 +478,19 @@ static const struct iter_ops table_iter_ops = {.seek_first = iter_first,
                                                .prev = iter_back,
                                                .close = iter_done,
                                                .approach = iter_approach_key,
-                                               .rest = iter_resting};
+                                               .rest = iter_resting,
+                                               .refresh = iter_stepped};
+
+/* From now on over this table, which is loaded. The walk is lent where no key stands there twice:
+ * whoever steps it compares none. */
+static void enter_table(struct table_iter *it, struct table *t)
+{
+    struct table_loaded *l = table_loaded_of(t);
+    it->table = t;
+    it->loaded = l;
+    it->walk.newest = stamp_of(l->seq_max, 15);
+    it->base.walk = l->properties.keys == l->properties.entries ? &it->walk : NULL;
+}
 
 tamiz_status table_iter_move(struct iter *base, struct table *t)
 {
@@ -488,8 +502,7 @@ tamiz_status table_iter_move(struct iter *base, struct table *t)
     base->status = st;
     if (st != TAMIZ_OK)
         return st;
-    it->table = t;
-    it->loaded = table_loaded_of(t);
+    enter_table(it, t);
     return st;
 }
 
@@ -504,10 +517,9 @@ struct iter *table_iter(struct op *op, struct table *t, const struct table_read 
     }
     it->base.ops = &table_iter_ops;
     it->base.op = op;
-    it->table = t;
-    it->loaded = table_loaded_of(t);
     it->how = *how;
     block_walk_init(&it->walk, t->world->alloc);
+    enter_table(it, t);
     it->ahead = buf_init(t->world->alloc);
     it->ahead_bytes = AHEAD_FIRST;
     return &it->base;

@@ -104,6 +104,21 @@ done:
     return st;
 }
 
+/* What an ordinary block is like, near enough for what only costs time. Of packed blocks only keys
+ * and values are known. */
+static void judge_blocks(struct table_loaded *l)
+{
+    const struct table_properties *p = &l->properties;
+    if (p->data_blocks == 0 || p->entries == 0)
+        return;
+    const uint64_t entries = (p->entries + p->data_blocks - 1) / p->data_blocks;
+    const uint64_t raw = p->raw_key_bytes / p->entries + p->raw_value_bytes / p->entries;
+    const uint64_t stored = p->data_bytes / p->entries;
+    const uint64_t bytes = stored > raw / 4 * 3 ? stored - (stored > 3 ? 3 : 0) : raw;
+    l->block_entries = (uint32_t)(entries < UINT32_MAX ? entries : UINT32_MAX);
+    l->entry_bytes = (uint32_t)(bytes < UINT32_MAX ? bytes : UINT32_MAX);
+}
+
 static tamiz_status load_properties(struct op *op, const struct table *t, struct table_loaded *l,
                                     const struct tail *tail, const struct table_footer *footer)
 {
@@ -115,6 +130,7 @@ static tamiz_status load_properties(struct op *op, const struct table *t, struct
     if (l->properties_bytes.failed)
         TRY(op_fail_memory(op));
     TRY(table_properties_decode(op, buf_slice(&l->properties_bytes), t->path, &l->properties));
+    judge_blocks(l);
     l->seq_max = l->properties.seq_max;
     if (l->seq_max == 0 && t->sequence) {
         l->seq_max = t->sequence;

@@ -41,6 +41,7 @@ static inline void show(struct run_iter *r)
     r->it.key = r->table->key;
     r->it.stamp = r->table->stamp;
     r->it.value = r->table->value;
+    r->it.walk = r->table->walk;
 }
 
 /* false: it can't be opened, which our status then says. */
@@ -265,6 +266,13 @@ static void run_rest(struct iter *it)
         iter_rest(r->table);
 }
 
+static void run_refresh(struct iter *it)
+{
+    struct run_iter *r = run_iter_of(it);
+    iter_refresh(r->table);
+    show(r);
+}
+
 static const struct iter_ops run_ops = {.seek_first = run_seek_first,
                                         .seek_last = run_seek_last,
                                         .seek = run_seek,
@@ -273,7 +281,8 @@ static const struct iter_ops run_ops = {.seek_first = run_seek_first,
                                         .prev = run_prev,
                                         .close = run_close,
                                         .approach = run_approach,
-                                        .rest = run_rest};
+                                        .rest = run_rest,
+                                        .refresh = run_refresh};
 
 struct iter *run_iter(struct op *op, const struct run *run, const struct table_read *how,
                       const struct read_range *range)

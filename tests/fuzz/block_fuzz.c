@@ -15,11 +15,12 @@ static void read_all(const struct block *b, struct slice key)
     for (uint32_t i = 0; i < b->count && block_entry_at(b, i, &e); i++)
         (void)block_entry_compare(&e, key);
     struct block_walk walk;
-    struct walked walked;
+    uint64_t at;
     block_walk_init(&walk, &alloc_libc);
     block_walk_enter(&walk, b);
-    for (uint32_t i = 0; i < b->count && block_walk_at(&walk, i, &walked) == TAMIZ_OK; i++)
-        (void)slice_compare(walked.key, key);
+    for (uint32_t i = 0; i < b->count && block_walk_at(&walk, i, &at) == TAMIZ_OK; i++)
+        for (int n = 0; n < 4 && block_walk_step(&walk); n++)
+            (void)slice_compare(walk.at_key, key);
     buf_free(&walk.key);
     const struct lookup lookup = lookup_make(key, 1000);
     (void)block_find(b, &lookup, &stamp, &value);

@@ -144,7 +144,7 @@ static void a_walk_shows_what_each_entry_is_whichever_way_it_goes(void **state)
     (void)state;
     struct test_random random = test_random_start(16);
     struct block_walk walk;
-    struct walked e;
+    uint64_t at;
     block_walk_init(&walk, &alloc_libc);
     for (size_t round = 0; round < 60; round++) {
         const size_t count = 1 + test_random_below(&random, 200);
@@ -156,13 +156,51 @@ static void a_walk_shows_what_each_entry_is_whichever_way_it_goes(void **state)
                                : step < 2 * s.count ? 2 * (uint32_t)s.count - 1 - step
                                                     : (uint32_t)test_random_below(&random, s.count);
             const struct version *v = &s.versions[i];
-            assert_int_equal(block_walk_at(&walk, i, &e), TAMIZ_OK);
-            assert_true(slice_equal(e.key, key_of(v)));
-            assert_true(e.stamp == v->stamp && slice_equal(e.value, value_of(v)));
+            assert_int_equal(block_walk_at(&walk, i, &at), TAMIZ_OK);
+            assert_true(slice_equal(walk.at_key, key_of(v)));
+            assert_true(at == v->stamp && slice_equal(walk.value, value_of(v)));
         }
-        assert_int_equal(block_walk_at(&walk, (uint32_t)s.count, &e), TAMIZ_CORRUPTION);
+        assert_int_equal(block_walk_at(&walk, (uint32_t)s.count, &at), TAMIZ_CORRUPTION);
         sample_free(&s, count);
     }
+    buf_free(&walk.key);
+}
+
+/* Steps where they are taken, goes there by number where not; now and then it jumps. */
+static void a_walk_that_steps_shows_what_each_entry_is(void **state)
+{
+    (void)state;
+    struct test_random random = test_random_start(19);
+    struct block_walk walk;
+    uint64_t at;
+    size_t steps = 0;
+    block_walk_init(&walk, &alloc_libc);
+    for (size_t round = 0; round < 60; round++) {
+        const size_t count = 1 + test_random_below(&random, 200);
+        struct sample s;
+        sample_make(&s, &random, count, round % 3 ? 20 : 600);
+        block_walk_enter(&walk, &s.block);
+        assert_int_equal(block_walk_at(&walk, 0, &at), TAMIZ_OK);
+        for (uint32_t i = 1, left = 6 * (uint32_t)s.count; left; left--, i++) {
+            if (i == s.count || test_random_below(&random, 12) == 0) {
+                assert_true(i < s.count || !block_walk_step(&walk));
+                i = (uint32_t)test_random_below(&random, s.count);
+                assert_int_equal(block_walk_at(&walk, i, &at), TAMIZ_OK);
+            } else if (block_walk_step(&walk)) {
+                assert_int_equal(stamp_kind(s.versions[i].stamp), KIND_PUT);
+                steps++;
+            } else {
+                assert_int_equal(block_walk_at(&walk, i, &at), TAMIZ_OK);
+            }
+            const struct version *v = &s.versions[i];
+            assert_int_equal(walk.entry, i);
+            assert_true(slice_equal(walk.at_key, key_of(v)));
+            assert_true(slice_equal(walk.value, value_of(v)));
+            assert_true(block_walk_stamp(&walk) == v->stamp);
+        }
+        sample_free(&s, count);
+    }
+    assert_true(steps > 1000);
     buf_free(&walk.key);
 }
 
@@ -280,11 +318,12 @@ static void read_all(const struct block *b, struct slice key)
     for (uint32_t i = 0; i < b->count && block_entry_at(b, i, &e); i++)
         (void)block_entry_compare(&e, key);
     struct block_walk walk;
-    struct walked walked;
+    uint64_t at;
     block_walk_init(&walk, &alloc_libc);
     block_walk_enter(&walk, b);
-    for (uint32_t i = 0; i < b->count && block_walk_at(&walk, i, &walked) == TAMIZ_OK; i++)
-        (void)slice_compare(walked.key, key);
+    for (uint32_t i = 0; i < b->count && block_walk_at(&walk, i, &at) == TAMIZ_OK; i++)
+        for (int n = 0; n < 4 && block_walk_step(&walk); n++)
+            (void)slice_compare(walk.at_key, key);
     buf_free(&walk.key);
     const struct lookup lookup = lookup_make(key, 100);
     uint64_t stamp;
@@ -451,6 +490,7 @@ int main(void)
         cmocka_unit_test(tags_are_matched_alike_by_both_ways),
         cmocka_unit_test(every_entry_comes_back_in_order),
         cmocka_unit_test(a_walk_shows_what_each_entry_is_whichever_way_it_goes),
+        cmocka_unit_test(a_walk_that_steps_shows_what_each_entry_is),
         cmocka_unit_test(a_point_read_finds_the_newest_visible_version),
         cmocka_unit_test(a_lower_bound_lands_on_the_first_not_before),
         cmocka_unit_test(keys_with_one_tag_are_told_apart),

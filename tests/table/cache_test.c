@@ -14,7 +14,7 @@ struct world {
 
 static size_t block_bytes(struct cache *c)
 {
-    struct cached_block *b = cached_block_new(c, PAYLOAD);
+    struct cached_block *b = cached_block_new(c, PAYLOAD, 0);
     const size_t whole = b->whole;
     cached_block_unpin(b);
     return whole;
@@ -41,7 +41,7 @@ static void world_free(struct world *w)
 static bool insert_one(struct world *w, cache_place *place, uint8_t content)
 {
     struct epoch_slot *slot = epoch_enter(&w->epoch);
-    struct cached_block *b = cached_block_new(w->cache, PAYLOAD);
+    struct cached_block *b = cached_block_new(w->cache, PAYLOAD, 0);
     memset(cached_block_payload(b), content, PAYLOAD);
     cache_insert(w->cache, place, b);
     const bool kept = cached_block_kept(b);
@@ -56,7 +56,7 @@ static void payloads_are_aligned_and_have_slack(void **state)
     struct world w;
     world_make(&w, 4);
     for (size_t size = 0; size < 200; size += 13) {
-        struct cached_block *b = cached_block_new(w.cache, size);
+        struct cached_block *b = cached_block_new(w.cache, size, 0);
         uint8_t *payload = cached_block_payload(b);
         assert_int_equal((uintptr_t)payload % 64, 0);
         for (size_t i = 0; i < BLOCK_SLACK; i++)
@@ -216,7 +216,7 @@ static void read_one(struct crowd *crowd, uint8_t i)
     struct cached_block *b = cache_peek(&crowd->places[i]);
     struct cached_block *own = NULL;
     if (!b) {
-        b = own = cached_block_new(crowd->w.cache, PAYLOAD);
+        b = own = cached_block_new(crowd->w.cache, PAYLOAD, 0);
         memset(cached_block_payload(b), i, PAYLOAD);
         cache_insert(crowd->w.cache, &crowd->places[i], b);
     }

@@ -80,9 +80,9 @@ static void part_close(struct iter *it)
     mem_free(&alloc_libc, p, sizeof *p);
 }
 
-static const struct iter_ops part_ops = {part_first,       part_last, part_seek,
-                                         part_seek_before, part_next, part_prev,
-                                         part_close,       NULL,      NULL};
+static const struct iter_ops part_ops = {part_first, part_last, part_seek,  part_seek_before,
+                                         part_next,  part_prev, part_close, NULL,
+                                         NULL,       NULL};
 
 static struct part *part_new(struct op *op, size_t room, bool *closed)
 {
