@@ -161,6 +161,16 @@ int help_run(struct call *call, tamiz *db)
     return deliver(call, &nothing_more);
 }
 
+static void refuse_command(const char *word)
+{
+    struct text line = {0};
+    text_word(&line, "tamiz: no command \"");
+    words_show(&line, word);
+    text_word(&line, "\"; try: tamiz help\n");
+    (void)text_flush(&line, stderr);
+    text_free(&line);
+}
+
 /* The command is the first word that is no common flag; argv is turned so that it stands first. */
 static int command_at(int argc, char **argv)
 {
@@ -194,7 +204,7 @@ int main(int argc, char **argv)
     const struct command *command = at < argc ? command_find(argv[at]) : NULL;
     if (!command) {
         if (at < argc)
-            (void)fprintf(stderr, "tamiz: no command \"%s\"; try: tamiz help\n", argv[at]);
+            refuse_command(argv[at]);
         else
             usage_all(stderr);
         return EXIT_USAGE;
