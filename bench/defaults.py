@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What each of the options whose defaults were chosen by measurement costs and gains, beside the default: the table of ADR 26.
+"""What each of the options whose defaults were chosen by measurement costs and gains, beside the default: the table of ADR 26 and, since, 27.
 
     bench/defaults.py [--bin build/release/bench] [--dir DIR] [--num 2m] [--repeats 1] [--append FILE] [--quick NAME ...]
 
@@ -19,9 +19,10 @@ import tempfile
 
 BASE = "memtable=8MiB table=4MiB"
 ROWS = [("default", ""), ("idle_merge=0", "idle_merge=0"),
-        ("compaction=lazy", "compaction=lazy"), ("compaction=tiered", "compaction=tiered"),
+        ("leveled, level0_runs=8", "compaction=leveled level0_runs=8 level0_stop=24"),
+        ("compaction=leveled", "compaction=leveled"), ("compaction=tiered", "compaction=tiered"),
         ("size_ratio=4", "size_ratio=4"), ("size_ratio=16", "size_ratio=16"),
-        ("level0_runs=4", "level0_runs=4"), ("level0_runs=16", "level0_runs=16"),
+        ("level0_runs=8", "level0_runs=8"), ("level0_runs=16", "level0_runs=16"),
         ("table=1MiB", "table=1MiB"), ("table=16MiB", "table=16MiB"),
         ("compression=zstd:1", "compression=zstd:1"), ("compression=zstd:3", "compression=zstd:3"),
         ("compression=zstd-dict:3", "compression=zstd-dict:3"), ("zstd:3 from level 2 on", "compression=none,none,zstd:3"),

@@ -16,7 +16,7 @@ static void say(const struct call *call, const char *format, va_list args)
     text_printf(&line, "%s: ", call->command->name);
     char words[1024];
     (void)vsnprintf(words, sizeof words, format, args);
-    text_word(&line, words);
+    words_show(&line, words);
     text_word(&line, "\n");
     (void)fflush(stdout);
     (void)text_flush(&line, stderr);

@@ -7,8 +7,8 @@
  *
  * The prediction knows of the tree only n_i, the keys of level i of all N, and w_i, how many of its
  * tables a probe asks on average: several runs make it more than one, ranges without a table less.
- * With b bits a key and c bits that halve a rate, uniform wastes the sum of w_i rate(b), and the
- * best spread that of w_i rate(b_i) with
+ * With b bits a key (the 64 bytes around each filter not counted) and c bits that halve a rate,
+ * uniform wastes the sum of w_i rate(b), and the best spread that of w_i rate(b_i) with
  *
  *     b_i = b_last + c log2(n_last w_i / (n_i w_last)),    sum of n_i b_i = N b
  *
@@ -40,6 +40,7 @@ enum { PROBES = 200000, KEY_ROOM = 24, VALUE_BYTES = 100, SPREADS = 2 };
 struct spread {
     const char *name;
     tamiz_stats stats; /* of the probes */
+    double ask;        /* bits a key by the policy */
     double bits, expected, measured, predicted;
     uint64_t filter_bytes, wasted;
 };
@@ -127,7 +128,15 @@ static double plan_rate(const struct levels_lab *lab, double bits, uint64_t keys
     return info.expected_fpr;
 }
 
-/* The rate of a filter that takes so many bits a key with its frame and what it rounds up to. */
+static double halving_bits(const struct levels_lab *lab)
+{
+    double narrow = 6, wide = 14;
+    const double a = plan_rate(lab, 6, 1 << 20, &narrow), b = plan_rate(lab, 14, 1 << 20, &wide);
+    return a > b && wide > narrow ? (wide - narrow) / log2(a / b) : 0;
+}
+
+/* The rate of filters that take so many bits a key, their frames not counted, with what they round
+ * up to: where no filter takes just so many, between two that take a little more and less. */
 static double rate_within(const struct levels_lab *lab, double bits, uint64_t keys)
 {
     enum { STEPS = 8 };
@@ -136,14 +145,24 @@ static double rate_within(const struct levels_lab *lab, double bits, uint64_t ke
         rate = plan_rate(lab, ask, keys, &took);
         ask += bits - took;
     }
-    return rate;
+    return rate < 1 ? rate * exp2((took - bits) / halving_bits(lab)) : rate;
 }
 
-static double halving_bits(const struct levels_lab *lab)
+/* What is around the bits of one filter: most of a bit a key where tables have a few hundred. */
+static double frame_bytes(const struct levels_lab *lab)
 {
-    double narrow = 6, wide = 14;
-    const double a = plan_rate(lab, 6, 1 << 20, &narrow), b = plan_rate(lab, 14, 1 << 20, &wide);
-    return a > b && wide > narrow ? (wide - narrow) / log2(a / b) : 0;
+    enum { KEYS = 1000 };
+    tamiz_filter_info info = TAMIZ_FILTER_INFO_INIT;
+    if (tamiz_filter_plan(&lab->policy, KEYS, &info) != TAMIZ_OK)
+        return 0;
+    return (double)info.bytes - info.bits_per_key * KEYS / 8;
+}
+
+/* Bits a key of all filters, without their frames. */
+static double payload_bits(const struct levels_lab *lab, const tamiz_level_stats *total)
+{
+    const double bytes = (double)total->filter_bytes - (double)total->tables * frame_bytes(lab);
+    return bytes > 0 ? bytes * 8 / (double)total->keys : 0;
 }
 
 /* Tables of the level that a probe asks, on average. */
@@ -162,6 +181,7 @@ static double asked_keys(const tamiz_level_stats *l)
 static double predict(const struct levels_lab *lab, const struct spread *s, bool best)
 {
     const double cost = halving_bits(lab);
+    const double even = payload_bits(lab, &s->stats.total);
     double all = 0, last = 1, more = 0, sum = 0;
     for (int i = 0; i < TAMIZ_LEVELS; i++) {
         const tamiz_level_stats *l = &s->stats.level[i];
@@ -177,8 +197,10 @@ static double predict(const struct levels_lab *lab, const struct spread *s, bool
         if (asked(l) <= 0)
             continue;
         const double extra = cost * log2(last / asked_keys(l)) - more / all;
-        const double bits = s->bits + (best ? extra : 0);
-        sum += asked(l) * rate_within(lab, bits < 24 ? bits : 24, l->keys / l->tables);
+        const double bits = even + extra;
+        const uint64_t keys = l->keys / l->tables;
+        sum += asked(l) *
+               (best ? rate_within(lab, fmin(bits, 24), keys) : plan_rate(lab, s->ask, keys, NULL));
     }
     return sum;
 }
@@ -223,6 +245,7 @@ static int spread_measure(struct levels_lab *lab, struct spread *s, double bits)
     if (size < 0 || (size_t)size >= sizeof path || !mkdtemp(path))
         return fail(lab->call, "%s: %s", lab->directory, strerror(errno));
     s->stats = (tamiz_stats)TAMIZ_STATS_INIT;
+    s->ask = bits > 0 ? bits : lab->policy.bits_per_key;
     tamiz_status st = store_make(lab, path, s->name, bits, &db);
     if (st == TAMIZ_OK)
         st = keys_load(lab, db);

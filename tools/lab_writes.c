@@ -7,7 +7,8 @@
 #include "compact/predict.h"
 #include "lab_kit.h"
 
-enum { KEYS = 300000, MEMTABLE = 128 << 10, TABLE = 64 << 10 };
+/* Fewer runs in level 0 than the default: so few keys make several levels. */
+enum { KEYS = 300000, MEMTABLE = 128 << 10, TABLE = 64 << 10, LEVEL0_RUNS = 8, LEVEL0_STOP = 24 };
 
 static const struct {
     const char *name;
@@ -29,10 +30,9 @@ static void columns_make(struct sheet *s)
 
 static int tree_run(struct sheet *s, struct kit *kit, size_t tree)
 {
-    const tamiz_options defaults = TAMIZ_OPTIONS_INIT;
     const struct pick_options shape = {.policy = trees[tree].policy,
                                        .size_ratio = trees[tree].size_ratio,
-                                       .level0_runs = defaults.level0_runs,
+                                       .level0_runs = LEVEL0_RUNS,
                                        .memtable_bytes = MEMTABLE,
                                        .table_bytes = TABLE,
                                        .oldest_snapshot = UINT64_MAX};
@@ -40,8 +40,9 @@ static int tree_run(struct sheet *s, struct kit *kit, size_t tree)
     struct prediction p;
     struct text options = {0};
     struct op op;
-    text_printf(&options, "compaction=%s size_ratio=%u memtable=%d table=%d", trees[tree].name,
-                trees[tree].size_ratio, MEMTABLE, TABLE);
+    text_printf(
+        &options, "compaction=%s size_ratio=%u memtable=%d table=%d level0_runs=%d level0_stop=%d",
+        trees[tree].name, trees[tree].size_ratio, MEMTABLE, TABLE, LEVEL0_RUNS, LEVEL0_STOP);
     int status = kit_store_make(kit, options.data, kit->key_count);
     text_free(&options);
     status = kit_store_remove(kit, status);

@@ -148,16 +148,17 @@ static void usage_one(const struct command *c, FILE *to)
 
 int help_run(struct call *call, tamiz *db)
 {
+    struct text nothing_more = {0};
     (void)db;
     if (call->count == 0) {
         usage_all(stdout);
-        return EXIT_DONE;
+        return deliver(call, &nothing_more);
     }
     const struct command *c = command_find(call->operands[0]);
     if (!c)
         return misuse(call, "no command \"%s\"", call->operands[0]);
     usage_one(c, stdout);
-    return EXIT_DONE;
+    return deliver(call, &nothing_more);
 }
 
 /* The command is the first word that is no common flag; argv is turned so that it stands first. */

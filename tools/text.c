@@ -209,6 +209,22 @@ static size_t utf8_size(const unsigned char *at, size_t left)
     return point >= least[size] && point <= 0x10ffff && !surrogate && !separator ? size : 0;
 }
 
+void words_show(struct text *out, const char *words)
+{
+    const unsigned char *at = (const unsigned char *)words;
+    size_t left = strlen(words);
+    while (left) {
+        const size_t sequence = *at < 0x80 ? 0 : utf8_size(at, left);
+        const size_t whole = sequence ? sequence : 1;
+        if (sequence || (*at >= ' ' && *at < 0x7f) || *at == '\n')
+            text_add(out, at, whole);
+        else
+            text_printf(out, "\\x%02x", *at);
+        at += whole;
+        left -= whole;
+    }
+}
+
 void bytes_show(struct text *out, const void *data, size_t size, bool hex)
 {
     const unsigned char *at = data;

@@ -39,6 +39,10 @@ bool bytes_parse(const char *typed, bool hex, struct text *out, struct text *why
 /* The other way: printable characters and valid UTF-8 as they are, all else as \xNN; or hex. */
 void bytes_show(struct text *out, const void *data, size_t size, bool hex);
 
+/* Words for a person, in which a name may be any bytes: what would move a terminal is \xNN, all else
+ * as it is. */
+void words_show(struct text *out, const char *words);
+
 /* "1,234,567" */
 void count_show(struct text *out, uint64_t n);
 /* "1.2 MiB" */

@@ -60,7 +60,8 @@ typedef struct tamiz_options {
     int compression_level[TAMIZ_LEVELS];         /* zstd's, 1..19         */
     tamiz_compaction compaction;
     uint32_t size_ratio;  /* each level is so many times larger than the one above  */
-    uint32_t level0_runs; /* runs in level 0 that start a compaction */
+    uint32_t level0_runs; /* runs in level 0 that start a compaction; fewer, where reads have paid
+                             for it (idle_merge) */
     uint32_t level0_stop; /* runs in level 0 at which writers wait */
     uint32_t threads;     /* background threads; 0: work is done inside calls and tamiz_step     */
     tamiz_sync_mode sync; /* when the log reaches the disk */
@@ -86,7 +87,8 @@ typedef struct tamiz_options {
     tamiz_compaction_filter compaction_filter;
     /* Milliseconds without a write after which runs are merged that need not be, so that reads ask
      * few; 0: never. A byte is rewritten so at most once a rest, and seldom:
-     * docs/adr/0025-merging-when-idle.md. Such merges give way to what writers need. */
+     * docs/adr/0025-merging-when-idle.md. Such merges give way to what writers need. Beside writers
+     * the same is done as far as reads have paid for it: docs/adr/0027-reads-pay-for-merges.md. */
     uint32_t idle_merge;
 } tamiz_options;
 
@@ -114,8 +116,8 @@ TAMIZ_API tamiz_status tamiz_options_help(char **text);
             {TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE,               \
              TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE,               \
              TAMIZ_COMPRESSION_NONE, TAMIZ_COMPRESSION_NONE},                                      \
-            {3, 3, 3, 3, 3, 3, 3, 3}, TAMIZ_COMPACTION_LEVELED, 10, 8, 24, 2, TAMIZ_SYNC_NONE, 0,  \
-            0, {NULL, NULL}, NULL, {NULL, NULL}, 0, TAMIZ_PREFIX_NONE, 0, 0, {NULL, NULL}, 1000    \
+            {3, 3, 3, 3, 3, 3, 3, 3}, TAMIZ_COMPACTION_LAZY, 10, 32, 48, 2, TAMIZ_SYNC_NONE, 0, 0, \
+            {NULL, NULL}, NULL, {NULL, NULL}, 0, TAMIZ_PREFIX_NONE, 0, 0, {NULL, NULL}, 1000       \
     }
 
 #ifdef __cplusplus

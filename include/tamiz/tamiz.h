@@ -96,7 +96,8 @@ typedef struct tamiz_report {
     }
 
 /* Reads every block of every table: checksums, order of keys, ranges, counts, and that no filter
- * denies a member. TAMIZ_CORRUPTION where something was found; the report has the number. */
+ * denies a member. TAMIZ_CORRUPTION where something was found; the report has the number.
+ * TAMIZ_NOT_SUPPORTED: a table is of a newer format, or of a part not built in. */
 TAMIZ_API tamiz_status tamiz_verify(tamiz *db, tamiz_report *report);
 
 /* For a store that can't be opened, or that tamiz_verify finds damaged. Not open meanwhile
@@ -105,8 +106,8 @@ TAMIZ_API tamiz_status tamiz_verify(tamiz *db, tamiz_report *report);
  * subdirectory "lost": nothing is deleted. Newer values win and deletes stay deleted, also where
  * the manifest is lost; but a delete that stood where nothing can be read is lost with it. `report`
  * may be NULL: each find is told, with what it cost. TAMIZ_OK: the store can be opened again,
- * whatever report->damaged says. TAMIZ_NOT_FOUND: no store of tamiz. A failure leaves it as it was.
- */
+ * whatever report->damaged says. TAMIZ_NOT_FOUND: no store of tamiz. TAMIZ_NOT_SUPPORTED: some of it
+ * is of a newer format, or of a part not built in. A failure leaves it as it was. */
 TAMIZ_API tamiz_status tamiz_repair(const char *path, const tamiz_options *options,
                                     tamiz_report *report);
 

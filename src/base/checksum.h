@@ -10,5 +10,7 @@
 #include "base/slice.h"
 
 uint64_t checksum(uint64_t file_id, uint64_t offset, struct slice bytes);
+/* The same of bytes that stand in `n` pieces. */
+uint64_t checksum_pieces(uint64_t file_id, uint64_t offset, const struct slice *pieces, size_t n);
 
 #endif

@@ -55,6 +55,7 @@ struct level_counters {
 /* One thread's part of a store's statistics. All 64-bit counters, so that summing is a loop. */
 struct counters {
     counter gets, gets_found, memtable_hits;
+    counter seeks; /* no statistic: what compact/toll.h is asked with */
     counter
         quiet_until; /* no statistic: below so many gets the ledger wants no read of this slot */
     counter syncs, stalls, stall_us;

@@ -48,8 +48,33 @@ static tamiz_status plan_cluster(struct plan *p, uint32_t r, uint32_t i)
     return plan_finish(p, go_down(p, runs.from), MAY_MOVE);
 }
 
+/* A table that overlaps nothing of its level and the next moves into a run that is there,
+ * whichever: keys put in order are not rewritten for being in many runs. */
+static tamiz_status plan_loner(struct plan *p, struct level_runs runs)
+{
+    const uint32_t level = p->v->runs[runs.from].level + 1;
+    const struct level_runs below = level_runs_of(p->v, level);
+    const uint64_t run = below.from < below.to ? p->v->runs[below.from].id : 0;
+    tamiz_status st = TAMIZ_NOT_FOUND;
+    for (uint32_t r = runs.to; r-- > runs.from;)
+        for (uint32_t i = 0; i < p->v->runs[r].count && st == TAMIZ_NOT_FOUND; i++) {
+            choice_clear(&p->c);
+            choice_take(&p->c, r, (struct span){i, i + 1});
+            choice_cover_all(&p->c, (struct level_runs){runs.from, below.to});
+            if (p->c.count == 1)
+                st = plan_finish(p, (struct place){level, false, run}, MAY_MOVE);
+        }
+    return st;
+}
+
+/* All runs into a new one a level down, but for what needs no merging. */
 static tamiz_status plan_whole_level(struct plan *p, struct level_runs runs)
 {
+    if (p->v->runs[runs.from].level < LEVEL_DEEPEST) {
+        const tamiz_status st = plan_loner(p, runs);
+        if (st != TAMIZ_NOT_FOUND)
+            return st;
+    }
     choice_clear(&p->c);
     choice_take_all(&p->c, runs);
     return plan_finish(p, go_down(p, runs.from), MAY_MOVE);

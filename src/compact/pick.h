@@ -8,9 +8,10 @@
  *               deeper: its limit of bytes       one table; with what either overlaps below
  *     tiered    level 0: level0_runs runs        all runs of the level,
  *               deeper: size_ratio runs          into a new run one level down
- *     lazy      as tiered                        as tiered, but the deepest level from 2 on is one
- *               deepest: its limit of bytes      run, joined piece by piece; when it is over, it
- *                                                starts a deeper one
+ *     lazy      as tiered; above the deepest     as tiered, but the deepest level from 2 on is one
+ *               also when there is too much      run, joined piece by piece; when it is over, it
+ *               that could hide what is below;   starts a deeper one
+ *               deepest: its limit of bytes
  *
  * What must stay true: of two versions of a key the newer stands in the newer run. A merge places
  * all it takes at the place of its oldest part, so whoever takes a table also takes every OLDER
@@ -34,7 +35,9 @@ struct pick_options {
     /* The lowest sequence somebody reads at; UINT64_MAX: only the newest is read. Tombstones above
      * it cannot be dropped yet, so nothing is picked for their sake. */
     uint64_t oldest_snapshot;
-    bool idle; /* nobody writes: what can wait is merged, too, until few runs are left (rest.c) */
+    bool idle; /* what can wait is merged, too, until few runs are left (rest.c) */
+    /* Bytes that such a merge takes at the most; 0: as many as 128 full tables have. */
+    uint64_t idle_most;
     /* How tables of each level are written (codec, filter) as a number: a table moves unchanged
      * only between levels with equal numbers. */
     uint32_t recipe[TAMIZ_LEVELS];
@@ -52,13 +55,14 @@ struct job {
     struct buf inputs; /* struct table_meta *, newest run first, key order within a run */
     struct buf smallest, largest; /* of all inputs */
     double score;                 /* how much over its limit the level was */
-    bool idle; /* picked because nobody wrote; may be given up when that is over */
+    bool idle;                    /* can wait, and may be given up for what cannot */
 };
 
 void job_init(struct job *j, const struct alloc *alloc);
 void job_free(struct job *j);
 size_t job_count(const struct job *j);
 struct table_meta *job_input(const struct job *j, size_t i);
+uint64_t job_bytes(const struct job *j); /* of its inputs */
 
 /* What is being merged already. `busy(ctx, number)`: a running job has the table; such tables and
  * their overlaps are left alone. NULL: none is. `running`: the jobs themselves, where several run

@@ -26,6 +26,14 @@ struct table_meta *job_input(const struct job *j, size_t i)
     return t;
 }
 
+uint64_t job_bytes(const struct job *j)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < job_count(j); i++)
+        sum += job_input(j, i)->file_size;
+    return sum;
+}
+
 /*
  * A running job writes to that level and range, or makes the first run of it as well. Two that join
  * one run would overlap in it. A new run has its age from when its job began: were it to come in

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * What can wait until nobody writes. A get asks a filter of every run, so a tree at rest should
- * have few; but whoever writes, rests and writes again must not pay for the whole store each time.
- * So runs are merged with an older one only if they have at least as much together:
+ * What can wait until nobody writes, or until reads have paid for it. A get asks a filter of every
+ * run, so a tree at rest should have few; but whoever writes, rests and writes again must not pay
+ * for the whole store each time. So runs are merged with an older one only if they have at least as
+ * much together:
  *
  *     runs, newest first   64 64 64 64 | 540 | 410     540 > 256, but 410 <= 796: all become one
  *                          64 64 | 1200                64 and 64 become one; 1200 > 128
@@ -17,7 +18,7 @@
  * The bytes are those of tables that overlap each other, and only such are merged: a table that
  * overlaps none moves. No job takes more than REST_MOST full tables, so that one that is given up,
  * because writers are back, loses little, and its output needs little room; so larger trees keep
- * more runs.
+ * more runs. Where reads have paid, no job takes more than they have paid for (toll.h).
  */
 #include "compact/plan.h"
 
@@ -44,7 +45,7 @@ static bool take_group(struct plan *p, uint32_t k, uint32_t r, uint32_t i)
     choice_cover_all(&p->c, (struct level_runs){0, k + 1});
     for (uint32_t run = 0; run <= k; run++)
         bytes += span_bytes(&p->c, run);
-    return bytes / REST_MOST <= p->o->table_bytes;
+    return p->o->idle_most ? bytes <= p->o->idle_most : bytes / REST_MOST <= p->o->table_bytes;
 }
 
 static uint64_t level_room(const struct plan *p, uint32_t level)

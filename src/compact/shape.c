@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "compact/shape.h"
 
+#include <math.h>
+
 #include "compact/choice.h"
 
 enum {
     /* The first level that may be a lazy tree's last. Were it level 1, each merge of level 0, whose
      * tables cover nearly all keys, would rewrite all of it in one job. */
     LAZY_LAST_LEAST = 2,
+    SPACE_MOST = 2,          /* times a lazy tree's oldest run that may be newer than it */
     TOMBSTONES_LEAST = 1000, /* fewer are not worth a merge of their own */
 };
 
@@ -53,8 +56,26 @@ uint64_t shape_one_run_limit(const struct pick_options *o, uint32_t level)
 }
 
 /*
+ * Of a lazy tree's last level but one: what is newer than the tree's oldest run, in times of what
+ * that may be. All of it could be newer versions of the same keys, and what they hide goes only
+ * when it meets them; so a store never takes more than SPACE_MOST + 1 times what is in it, and
+ * level 0.
+ *     SPACE_MOST 2, level 2 with 300, level 1 with 500 in 3 runs: 0.83;  with 600: 1
+ *     level 2 with nothing yet, level 1 with 100, 100 and, the oldest, 100: 1
+ */
+static double shape_space(const struct version *v, uint32_t level)
+{
+    const struct run *oldest = &v->runs[v->run_count - 1];
+    uint64_t there = 0;
+    for (uint32_t i = 0; i < oldest->count; i++)
+        there += oldest->tables[i]->file_size;
+    const uint64_t newer = v->level_bytes[level] - (oldest->level == level ? there : 0);
+    return (double)newer / (SPACE_MOST * (double)there);
+}
+
+/*
  * By shape alone.  leveled, level 0 with 3 runs of 4: 0.75;  level 1 with 512 of 256 MiB: 2
- *                  tiered, size_ratio 10, level 1 with 10 runs: 1
+ *                  tiered, size_ratio 10, level 1 with 10 runs: 1; lazy: or with more, see above
  *                  leveled, level 2 with 2 runs (it was tiered before): at least 1
  */
 double shape_score(const struct version *v, const struct pick_options *o, uint32_t level)
@@ -64,8 +85,10 @@ double shape_score(const struct version *v, const struct pick_options *o, uint32
         return 0;
     if (level == 0)
         return runs / o->level0_runs;
-    if (!shape_is_one_run(v, o, level))
-        return runs / o->size_ratio;
+    if (!shape_is_one_run(v, o, level)) {
+        const bool joins = level < LEVEL_DEEPEST && shape_is_one_run(v, o, level + 1);
+        return fmax(runs / o->size_ratio, joins ? shape_space(v, level) : 0);
+    }
     const double full = (double)v->level_bytes[level] / (double)shape_one_run_limit(o, level);
     return runs > 1 && full < 1 ? 1 : full;
 }

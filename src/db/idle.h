@@ -7,6 +7,9 @@
  *     idle_merge          [------]         [------]
  *     merges                      ###               ##### ###
  *
+ * Where reads have paid for it, that is done while it is written, too; then it is a merge like any
+ * other.
+ *
  * Writers pay nothing for it: that somebody wrote is seen by the active memtable's count. When they
  * are back and the background has something urgent for which it has no thread, such a job is given
  * up, and its output is removed.
@@ -20,6 +23,9 @@
 
 /* Whether nobody wrote for long enough. Looks, and remembers when it saw a write. */
 bool idle_is(struct tamiz *db);
+/* Bytes that may be merged though it is written to, for its reads have paid for it
+ * (compact/toll.h); 0: none. Looks, and remembers what it saw. */
+uint64_t idle_paid(struct tamiz *db);
 /* Nothing is left to be merged, as long as nothing changes. */
 void idle_rest(struct tamiz *db);
 /* Whether that was found out, or idle_merge is 0. */

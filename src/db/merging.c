@@ -152,21 +152,51 @@ static uint64_t bytes_leaving(const struct job *j)
     return sum;
 }
 
+/* Nobody writes: the tree may be merged on until it is at rest. mutex held. */
+static bool is_quiet(struct tamiz *db)
+{
+    const struct view *v = atomic_load_explicit(&db->view, memory_order_relaxed);
+    return idle_is(db) && v->memtable_count == 1;
+}
+
+/* What is picked of what can wait, where nobody writes or reads have paid for so much. mutex held.
+ */
+static tamiz_status pick_idle(struct tamiz *db, struct op *op, const struct version *v,
+                              struct job *j)
+{
+    struct pick_options o = pick_options_of(db);
+    const struct pick_busy busy = pick_busy_of(db);
+    const bool quiet = is_quiet(db);
+    const uint64_t paid = quiet ? 0 : idle_paid(db), most = pick_level_limit(&o, 0);
+    o.idle = true;
+    o.idle_most = paid < most ? paid : most;
+    const tamiz_status st = pick_auto(op, v, &o, &busy, db->cursors, j);
+    if (st == TAMIZ_OK && j->idle && !quiet) {
+        toll_spend(&db->quiet.toll, job_bytes(j));
+        j->idle = db->store->options.threads == 1; /* else it is in nobody's way */
+    } else if (st == TAMIZ_NOT_FOUND) {
+        o.idle_most = 0;
+        if (quiet || pick_auto(op, v, &o, &busy, db->cursors, j) == TAMIZ_NOT_FOUND)
+            idle_rest(db);
+        else
+            toll_in_vain(&db->quiet.toll);
+    }
+    return st;
+}
+
 /* false: nothing is to be merged, or no memory. mutex held. */
 static bool pick_in(struct tamiz *db, bool idle, struct op *op, struct version **base,
                     struct job *j)
 {
     struct store *s = db->store;
     *base = atomic_load_explicit(&db->view, memory_order_relaxed)->version;
-    struct pick_options o = pick_options_of(db);
+    const struct pick_options o = pick_options_of(db);
     const struct pick_busy busy = pick_busy_of(db);
-    o.idle = idle;
     job_init(j, &s->alloc);
-    const tamiz_status st = pick_auto(op, *base, &o, &busy, db->cursors, j);
+    const tamiz_status st =
+        idle ? pick_idle(db, op, *base, j) : pick_auto(op, *base, &o, &busy, db->cursors, j);
     if (st == TAMIZ_OK && merging_begin(db, base, j))
         return true;
-    if (st == TAMIZ_NOT_FOUND && idle)
-        idle_rest(db);
     job_free(j);
     op_forgive(op);
     return false;
@@ -175,10 +205,8 @@ static bool pick_in(struct tamiz *db, bool idle, struct op *op, struct version *
 /* Whether a merge that can wait has waited long enough, and nothing else is going on. */
 static bool idle_wanted(struct tamiz *db)
 {
-    const struct store *s = db->store;
-    const struct view *v = atomic_load_explicit(&db->view, memory_order_relaxed);
-    return idle_is(db) && !idle_at_rest(db) && !s->idle_merging && db->merging == 0 &&
-           v->memtable_count == 1;
+    return db->options.idle_merge > 0 && (is_quiet(db) || idle_paid(db) > 0) && !idle_at_rest(db) &&
+           !db->store->idle_merging && db->merging == 0;
 }
 
 struct tamiz *merging_pick(struct store *s, struct op *op, struct version **base, struct job *j)

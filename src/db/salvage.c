@@ -21,7 +21,8 @@ void salvage_find(struct salvage *r, uint64_t lost_bytes, const char *text)
 /* The op's failure is a find, unless memory or the disk's space ran out: those end the repair. */
 static tamiz_status find_failure(struct salvage *r, tamiz_status st, uint64_t lost_bytes)
 {
-    if (st == TAMIZ_OK || st == TAMIZ_OUT_OF_MEMORY || st == TAMIZ_NO_SPACE)
+    if (st == TAMIZ_OK || st == TAMIZ_OUT_OF_MEMORY || st == TAMIZ_NO_SPACE ||
+        st == TAMIZ_NOT_SUPPORTED) /* a newer library can read it, and is to repair it */
         return st;
     salvage_find(r, lost_bytes, r->op->text);
     op_forgive(r->op);

@@ -182,6 +182,12 @@ static void settle_backwards(struct tamiz_iter *it)
         fail(it, TAMIZ_OK);
 }
 
+static void begin_seek(struct tamiz_iter *it)
+{
+    iter_begin(it);
+    counter_add(&it->count.seeks, 1);
+}
+
 static tamiz_status finish(struct tamiz_iter *it)
 {
     return it->status < 0 ? op_publish(&it->op, it->status) : it->status;
@@ -204,7 +210,7 @@ void tamiz_iter_seek_first(tamiz_iter *it)
 {
     if (!it)
         return;
-    iter_begin(it);
+    begin_seek(it);
     if (it->has_lower)
         iter_seek(it->merge, buf_slice(&it->lower), UINT64_MAX);
     else
@@ -217,7 +223,7 @@ void tamiz_iter_seek_last(tamiz_iter *it)
 {
     if (!it)
         return;
-    iter_begin(it);
+    begin_seek(it);
     if (it->has_upper)
         iter_seek_before(it->merge, buf_slice(&it->upper), UINT64_MAX);
     else
@@ -235,7 +241,7 @@ void tamiz_iter_seek(tamiz_iter *it, const void *key, size_t key_size)
         tamiz_iter_seek_first(it);
         return;
     }
-    iter_begin(it);
+    begin_seek(it);
     iter_seek(it->merge, to, UINT64_MAX);
     settle_forwards(it, false);
     (void)finish(it);
@@ -250,7 +256,7 @@ void tamiz_iter_seek_for_prev(tamiz_iter *it, const void *key, size_t key_size)
         tamiz_iter_seek_last(it);
         return;
     }
-    iter_begin(it);
+    begin_seek(it);
     /* Before (key, oldest stamp there can be) and not before it: the key's own versions are
      * included. */
     iter_seek_after(it->merge, to);

@@ -21,6 +21,7 @@
 
 #include "compact/pace.h"
 #include "compact/pick.h"
+#include "compact/toll.h"
 #include "db/park.h"
 #include "env/epoch.h"
 #include "env/thread.h"
@@ -134,12 +135,16 @@ struct store {
     bool has_syncer;
 };
 
-/* Since when nobody wrote to a keyspace, and whether its tree is at rest. */
+/* Since when nobody wrote to a keyspace, what its reads paid, and whether its tree is at rest. */
 struct quiet {
     const struct mem_ref *active; /* compared, never followed */
     uint64_t count;               /* of its versions when it was looked at last */
     uint64_t since_ns;            /* monotonic */
     uint64_t rest;                /* view_changes at which nothing was left to be merged */
+    struct toll toll;
+    bool counting;    /* the toll: not while there is nothing to be merged */
+    uint64_t changes; /* view_changes when it was looked at last … */
+    uint64_t look_ns; /* … and when that is done again; monotonic */
 };
 
 /* What a reader reads of it stands first; all of that is frozen but for view and guard. */

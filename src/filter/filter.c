@@ -170,6 +170,12 @@ static void gather(const struct filter_family *family, uint64_t seed, const uint
     w->distinct = sort_unique(w->sorted, n);
 }
 
+/* Any numbers that differ will do, with 0 first. */
+static uint64_t seed_of(unsigned attempt)
+{
+    return attempt * FILTER_MULTIPLIER;
+}
+
 /* Tries seeds until one works, at most family->attempts of them. */
 static tamiz_status fill_payload(struct op *op, const struct filter_family *family,
                                  struct filter_plan *plan, const uint64_t *hashes, size_t n,
@@ -182,7 +188,7 @@ static tamiz_status fill_payload(struct op *op, const struct filter_family *fami
         if (st != TAMIZ_NOT_SUPPORTED || attempt + 1 >= family->attempts)
             return st;
         op_forgive(op);
-        plan->seed = (attempt + 1) * FILTER_MULTIPLIER; /* any numbers that differ will do */
+        plan->seed = seed_of(attempt + 1);
         gather(family, plan->seed, hashes, n, w);
     }
 }
@@ -314,6 +320,22 @@ done:
     return st;
 }
 
+/* Tries the seeds that sorting would try, but only a few. */
+static size_t fill_loose(struct op *op, const struct filter_family *family,
+                         struct filter_plan *plan, const uint64_t *hashes, size_t n, uint8_t *image,
+                         uint64_t *seen, size_t room)
+{
+    enum { ATTEMPTS = 4 };
+    size_t count = SIZE_MAX;
+    for (unsigned attempt = 0; attempt < ATTEMPTS && count == SIZE_MAX; attempt++) {
+        plan->seed = seed_of(attempt);
+        memset(image, 0, FILTER_HEADER_SIZE + (size_t)plan->payload_bytes);
+        count = filter_family_best(family)->build_loose(op->alloc, plan, hashes, n,
+                                                        image + FILTER_HEADER_SIZE, seen, room);
+    }
+    return count;
+}
+
 /*
  * The short way, with no sorting: a filter that has no false negatives knows its repeats. Only what
  * it took for known when it came can be one, and those few are counted. The size depends on the
@@ -334,9 +356,7 @@ static tamiz_status make_loose(struct op *op, const tamiz_filter_policy *policy,
     for (bool counted = false; !*made; counted = true) {
         TRY(filter_plan_make(op, policy, distinct, plan, &family));
         TRY(image_new(op, plan, image, size));
-        memset(*image, 0, *size);
-        const size_t count = filter_family_best(family)->build_loose(
-            op->alloc, plan, hashes, n, *image + FILTER_HEADER_SIZE, seen, room);
+        const size_t count = fill_loose(op, family, plan, hashes, n, *image, seen, room);
         if (count > room)
             break;
         if (!counted)

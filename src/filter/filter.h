@@ -62,8 +62,8 @@ struct filter_family {
                           uint8_t *payload);
     /* For families that take hashes in any order, and a repeat changes nothing: the same payload
      * from raw hashes. Those that seemed to be in it already go to `seen`, and their number is the
-     * answer; with more than `room` of them it may stop, and says so where it did not come out.
-     * NULL: not offered. */
+     * answer; with more than `room` of them it may stop. SIZE_MAX: not with this seed; filter.c
+     * tries a few others. NULL: not offered. */
     size_t (*build_loose)(const struct alloc *alloc, const struct filter_plan *plan,
                           const uint64_t *hashes, size_t n, uint8_t *payload, uint64_t *seen,
                           size_t room);

@@ -324,8 +324,10 @@ static size_t ribbon_build_loose(const struct alloc *alloc, const struct filter_
     struct dealt keys = {mixed, ends, {redundant, 0, REDUNDANT_MAX}};
     if (mixed && ends) {
         deal(plan, s.shards, hashes, n, mixed, ends);
-        if (solve_all(alloc, &s, &keys, payload) == TAMIZ_OK &&
-            keys.redundant.count <= REDUNDANT_MAX)
+        const bool solved = solve_all(alloc, &s, &keys, payload) == TAMIZ_OK;
+        if (keys.redundant.count > REDUNDANT_MAX)
+            known = room + 1;
+        else if (solved)
             known = name_redundant(plan, hashes, n, &keys.redundant, seen, room);
     }
     mem_free(alloc, ends, ends_size);

@@ -2,9 +2,10 @@
  *
  * Records one behind the other in a file that only grows; see log.h for the bytes.
  *
- * Writing: a record is put together in memory and goes out in one write call. After a write or sync
- * that failed nobody knows what the file holds, so the writer is broken from then on and its owner
- * moves to a new file.
+ * Writing: a record is put together where the file is mapped, or in memory from where it goes out
+ * in one write call; pieces that are large go out by themselves, from where they are. After a write
+ * or sync that failed nobody knows what the file holds, so the writer is broken from then on and
+ * its owner moves to a new file.
  *
  * Reading: what ends a log? A crash leaves a tail of half a record, zeros, or bytes of anything,
  * and that is normal: those writes were never promised. Damage in front of promised bytes is not.
@@ -25,8 +26,10 @@
 
 enum {
     MAP_ALIGN = 4096,
-    SCRATCH_KEEP_MAX = 1 << 20
-}; /* a rare huge record does not hold its memory for ever */
+    SCRATCH_KEEP_MAX = 1 << 20, /* a rare huge record does not hold its memory for ever */
+    PIECE_LARGE = 128 << 10,    /* is not copied to what goes out in one call */
+    LOG_PADDING_MOST = 7,
+};
 
 static uint64_t padded(uint64_t size)
 {
@@ -140,8 +143,7 @@ static void break_off(struct log_writer *w, tamiz_status why)
 
 static tamiz_status refuse_broken(struct op *op, const struct log_writer *w)
 {
-    return op_fail(op, w->why,
-                   "%s: an earlier write or sync failed: nothing more goes here",
+    return op_fail(op, w->why, "%s: an earlier write or sync failed: nothing more goes here",
                    w->file ? file_path(w->file) : "log");
 }
 
@@ -162,6 +164,15 @@ static void reserve_room(struct op *op, struct log_writer *w, uint64_t end)
     }
 }
 
+static void put_head(const struct log_writer *w, uint32_t size, uint64_t body_checksum,
+                     uint8_t out[LOG_RECORD_HEADER_SIZE])
+{
+    store_u32(out, size);
+    store_u32(out + 4, head_check(w->file_id, w->end, size, w->durable));
+    store_u64(out + 8, body_checksum);
+    store_u64(out + 16, w->durable);
+}
+
 /* One record, head and padding included, into `out`. */
 static void put_together(const struct log_writer *w, const struct slice *pieces, size_t n,
                          uint32_t size, uint8_t *out)
@@ -174,10 +185,61 @@ static void put_together(const struct log_writer *w, const struct slice *pieces,
     }
     memset(at, 0, (size_t)(padded(size) - size));
     const struct slice body = slice_of(out + LOG_RECORD_HEADER_SIZE, size);
-    store_u32(out, size);
-    store_u32(out + 4, head_check(w->file_id, w->end, size, w->durable));
-    store_u64(out + 8, checksum(w->file_id, w->end, body));
-    store_u64(out + 16, w->durable);
+    put_head(w, size, checksum(w->file_id, w->end, body), out);
+}
+
+/* By one call. */
+static tamiz_status write_whole(struct op *op, struct log_writer *w, const struct slice *pieces,
+                                size_t n, uint32_t size, size_t whole)
+{
+    put_together(w, pieces, n, size, w->scratch.data);
+    return file_write(op, w->file, w->purpose, w->end, w->scratch.data, whole);
+}
+
+/* What of a record is gathered: nothing that is large. */
+static size_t gathered_size(const struct slice *pieces, size_t n)
+{
+    size_t size = LOG_RECORD_HEADER_SIZE + LOG_PADDING_MOST;
+    for (size_t i = 0; i < n; i++)
+        size += pieces[i].size < PIECE_LARGE ? pieces[i].size : 0;
+    return size;
+}
+
+/* What gathered in the scratch, to where it belongs; *at is behind it then. */
+static tamiz_status write_gathered(struct op *op, struct log_writer *w, uint64_t *at)
+{
+    if (w->scratch.size == 0)
+        return TAMIZ_OK;
+    const tamiz_status st =
+        file_write(op, w->file, w->purpose, *at, w->scratch.data, w->scratch.size);
+    *at += w->scratch.size;
+    buf_clear(&w->scratch);
+    return st;
+}
+
+/* Large pieces from where they are, the rest gathered; there is room for that. */
+static tamiz_status write_pieces(struct op *op, struct log_writer *w, const struct slice *pieces,
+                                 size_t n, uint32_t size)
+{
+    static const uint8_t zeros[LOG_PADDING_MOST] = {0};
+    uint8_t head[LOG_RECORD_HEADER_SIZE];
+    uint64_t at = w->end;
+    tamiz_status st;
+    put_head(w, size, checksum_pieces(w->file_id, w->end, pieces, n), head);
+    buf_append(&w->scratch, head, sizeof head);
+    for (size_t i = 0; i < n; i++) {
+        if (pieces[i].size < PIECE_LARGE) {
+            buf_slice_append(&w->scratch, pieces[i]);
+            continue;
+        }
+        TRY(write_gathered(op, w, &at));
+        TRY(file_write(op, w->file, w->purpose, at, pieces[i].data, pieces[i].size));
+        at += pieces[i].size;
+    }
+    buf_append(&w->scratch, zeros, (size_t)(padded(size) - size));
+    TRY(write_gathered(op, w, &at));
+done:
+    return st;
 }
 
 /* Where the next `whole` bytes of the file are in memory, or NULL. The window moves on in steps;
@@ -210,12 +272,13 @@ static tamiz_status append(struct op *op, struct log_writer *w, const struct sli
         put_together(w, pieces, n, size, room);
         file_count_write(op, w->purpose, whole);
     } else {
+        const bool large = whole >= PIECE_LARGE;
         buf_clear(&w->scratch);
-        if (!buf_reserve(&w->scratch, whole))
+        if (!buf_reserve(&w->scratch, large ? gathered_size(pieces, n) : whole))
             return op_fail_memory(op);
-        put_together(w, pieces, n, size, w->scratch.data);
         reserve_room(op, w, w->end + whole);
-        st = file_write(op, w->file, w->purpose, w->end, w->scratch.data, whole);
+        st = large ? write_pieces(op, w, pieces, n, size)
+                   : write_whole(op, w, pieces, n, size, whole);
         if (w->scratch.capacity > SCRATCH_KEEP_MAX)
             buf_free(&w->scratch);
     }

@@ -59,7 +59,7 @@ struct log_writer {
 tamiz_status log_create(struct op *op, const tamiz_env *env, const struct alloc *alloc,
                         const char *path, enum io_purpose purpose, const struct log_header *header,
                         uint64_t allocate_step, struct log_writer *w);
-/* One record, in one write call. `body` may come in `n` pieces, copied once. An empty body, and one
+/* One record. Its body comes in `n` pieces, of which large ones are not copied. An empty body, and one
  * of 2^32 bytes and more: TAMIZ_INVALID_ARGUMENT. Where w->broken: w->why, without trying.
  * A failed write breaks the writer; TAMIZ_OUT_OF_MEMORY does not, nothing was written then. */
 tamiz_status log_append(struct op *op, struct log_writer *w, const struct slice *pieces, size_t n);

@@ -46,7 +46,8 @@ struct packed_block {
 };
 
 /* What the frame holds, to `out`, and its size, which is at most the block's, and that at most
- * BLOCK_RAW_MAX_COMPRESSED. CODEC_ZSTD_DICT without a reader is TAMIZ_CORRUPTION. Any thread. */
+ * BLOCK_RAW_MAX_COMPRESSED. A codec that takes a dictionary, without a reader, is TAMIZ_CORRUPTION.
+ * Any thread. */
 tamiz_status codec_unpack(struct op *op, struct codec_pool *pool, const struct packed_block *from,
                           uint8_t *out, size_t *size);
 

@@ -232,7 +232,7 @@ size_t table_memory(const struct table *t); /* index and filter in memory; 0 bef
 
 /* Every block, from the device: checksum, order, tags, counts, range, and that the filter denies no
  * member. Finds go to `report`, whose numbers grow; TAMIZ_CORRUPTION where there were some. A block
- * that cannot be read is a find like any other. */
+ * that cannot be read is a find like any other; TAMIZ_NOT_SUPPORTED where one is newer. */
 tamiz_status table_verify(struct op *op, struct table *t, tamiz_report *report);
 
 #endif

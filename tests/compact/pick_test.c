@@ -211,8 +211,34 @@ static void tiered_merges_all_runs_into_a_new_one_below(void **state)
     assert_pick(TAMIZ_COMPACTION_TIERED, "0:4 a..d; 0:3 b..e; 0:2 x..z; 1:1 a..z",
                 "a..d b..e x..z -> 1:new");
     assert_pick(TAMIZ_COMPACTION_TIERED, "1:9 a..d; 1:8 b..e; 1:7 x..z", "nothing");
-    assert_pick(TAMIZ_COMPACTION_TIERED, "1:9 a..d; 1:8 b..e; 1:7 x..z; 1:6 c..d",
-                "a..d b..e x..z c..d -> 2:new bottom");
+    assert_pick(TAMIZ_COMPACTION_TIERED, "1:9 a..d; 1:8 b..e; 1:7 d..z; 1:6 c..d",
+                "a..d b..e d..z c..d -> 2:new bottom");
+}
+
+static void in_a_tiered_level_too_what_overlaps_nothing_moves(void **state)
+{
+    (void)state;
+    assert_pick(TAMIZ_COMPACTION_TIERED, "0:4 s..t; 0:3 p..q; 0:2 m..n", "m..n -> 1:0 move bottom");
+    assert_pick(TAMIZ_COMPACTION_LAZY, "0:4 s..t; 0:3 a..q; 0:2 b..n; 1:9 c..d u..w; 1:8 a..d",
+                "s..t -> 1:9 move bottom");
+    assert_pick(TAMIZ_COMPACTION_LAZY, "0:4 s..t; 0:3 a..q; 0:2 b..n; 1:9 c..d; 1:8 t..z",
+                "s..t a..q b..n -> 1:new");
+    assert_pick(TAMIZ_COMPACTION_LAZY, "0:4 s..t; 0:3 a..q; 0:2 b..n; 1:9 c..d; 2:8 s..z",
+                "s..t -> 1:9 move");
+}
+
+/* Twice as much as the oldest run has, for all of that could hide it. */
+static void a_lazy_level_goes_down_when_what_it_hides_could_be_too_much(void **state)
+{
+    (void)state;
+    assert_pick(TAMIZ_COMPACTION_LAZY, "1:3 a..z*3; 1:2 a..z*4; 2:1 a..z*4", "nothing");
+    assert_pick(TAMIZ_COMPACTION_LAZY, "1:3 a..z*4; 1:2 a..z*4; 2:1 a..z*4",
+                "a..z a..z a..z -> 2:1 bottom");
+    assert_pick(TAMIZ_COMPACTION_LAZY, "1:3 a..z*4; 1:2 a..z*3; 1:1 a..z*4", "nothing");
+    assert_pick(TAMIZ_COMPACTION_LAZY, "1:3 a..z*4; 1:2 a..z*4; 1:1 a..z*4",
+                "a..z a..z a..z -> 2:0 bottom");
+    assert_pick(TAMIZ_COMPACTION_LAZY, "1:1 a..z*400", "nothing");
+    assert_pick(TAMIZ_COMPACTION_TIERED, "1:3 a..z*8; 1:2 a..z*8; 2:1 a..z*4", "nothing");
 }
 
 static void the_deepest_level_of_all_merges_into_itself(void **state)
@@ -536,6 +562,27 @@ static void at_rest_no_merge_takes_more_than_128_tables(void **state)
                 "a..z a..z -> 0:2");
 }
 
+/* As when reads have paid for so much only. */
+static void assert_rest_within(uint64_t most, const char *words, const char *want)
+{
+    struct tree tree;
+    tree_begin(&tree, TAMIZ_COMPACTION_LEVELED, words);
+    tree.options.idle = true;
+    tree.options.idle_most = most;
+    assert_string_equal(pick(&tree), want);
+    tree_end(&tree);
+}
+
+static void a_merge_that_reads_paid_for_takes_no_more_than_they_paid(void **state)
+{
+    (void)state;
+    const char *const words = "0:4 a..z; 0:3 a..z; 1:1 a..z*2";
+    assert_rest_within(400, words, "a..z a..z a..z -> 2:0 bottom");
+    assert_rest_within(399, words, "a..z a..z -> 0:3");
+    assert_rest_within(200, words, "a..z a..z -> 0:3");
+    assert_rest_within(199, words, "nothing");
+}
+
 /* ---- a writer that comes and goes ---- */
 
 struct rested {
@@ -610,6 +657,8 @@ int main(void)
         cmocka_unit_test(a_table_takes_the_older_ones_that_overlap_until_none_does),
         cmocka_unit_test(leveled_picking_goes_round),
         cmocka_unit_test(tiered_merges_all_runs_into_a_new_one_below),
+        cmocka_unit_test(in_a_tiered_level_too_what_overlaps_nothing_moves),
+        cmocka_unit_test(a_lazy_level_goes_down_when_what_it_hides_could_be_too_much),
         cmocka_unit_test(the_deepest_level_of_all_merges_into_itself),
         cmocka_unit_test(lazy_is_tiered_above_and_one_run_at_the_bottom),
         cmocka_unit_test(a_large_lazy_level_goes_down_in_pieces),
@@ -627,6 +676,7 @@ int main(void)
         cmocka_unit_test(at_rest_runs_are_merged_with_newer_ones_that_have_as_much),
         cmocka_unit_test(at_rest_only_what_overlaps_is_merged_and_the_rest_moves),
         cmocka_unit_test(at_rest_no_merge_takes_more_than_128_tables),
+        cmocka_unit_test(a_merge_that_reads_paid_for_takes_no_more_than_they_paid),
         cmocka_unit_test(a_byte_is_rewritten_once_a_rest_and_whenever_its_run_doubles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -148,6 +148,91 @@ static void each_keyspace_has_its_own_quiet_time(void **state)
     idle_close(&i);
 }
 
+/* ---- reads pay for it ---- */
+
+static void seek_often(tamiz *db, unsigned times)
+{
+    tamiz_iter *it = NULL;
+    assert_public(tamiz_iter_open(db, NULL, &it), TAMIZ_OK);
+    for (unsigned i = 0; i < times; i++)
+        tamiz_iter_seek_first(it);
+    tamiz_iter_close(it);
+}
+
+static void get_often(tamiz *db, unsigned times)
+{
+    char value[100];
+    size_t size;
+    for (unsigned i = 0; i < times; i++)
+        assert_public(tamiz_get_into(db, "absent", 6, value, sizeof value, &size, NULL),
+                      TAMIZ_NOT_FOUND);
+}
+
+/* A second in which somebody writes all the time. */
+static void pass_writing(struct idle *i)
+{
+    for (int tenth = 0; tenth < 10; tenth++) {
+        test_put(i->db, "x", "again");
+        pass(i, 100);
+    }
+}
+
+static void beside_a_writer_runs_are_merged_when_reads_have_paid_for_it(void **state)
+{
+    (void)state;
+    struct idle i = idle_open("idle_merge=1000");
+    for (int run = 0; run < 3; run++)
+        put_run(i.db, "a");
+    pass_writing(&i);
+    seek_often(i.db, 5000); /* two runs in vain: 7 ms */
+    pass_writing(&i);
+    assert_int_equal(runs_of(i.db), 3);
+    seek_often(i.db, 3000);
+    pass_writing(&i);
+    assert_int_equal(runs_of(i.db), 1);
+    put_run(i.db, "b");
+    pass_writing(&i);
+    get_often(i.db, 250000);
+    pass_writing(&i);
+    assert_int_equal(runs_of(i.db), 1);
+    expect_some(i.db, 0, KEYS, "b");
+    idle_close(&i);
+}
+
+static void reads_of_a_tree_at_rest_pay_for_nothing_that_comes_later(void **state)
+{
+    (void)state;
+    struct idle i = idle_open("idle_merge=1000");
+    put_run(i.db, "a");
+    put_run(i.db, "b");
+    pass(&i, 1100);
+    put_some(i.db, 0, 30, "a tenth of it"); /* too little to be merged with it */
+    assert_public(tamiz_flush(i.db), TAMIZ_OK);
+    pass_writing(&i);
+    seek_often(i.db, 100000);
+    pass_writing(&i);
+    assert_int_equal(runs_of(i.db), 2); /* it is known to be at rest */
+    seek_often(i.db, 100000);
+    put_run(i.db, "c");
+    pass_writing(&i);
+    assert_int_equal(runs_of(i.db), 3);
+    idle_close(&i);
+}
+
+static void without_merges_that_wait_reads_pay_for_nothing(void **state)
+{
+    (void)state;
+    struct idle i = idle_open("idle_merge=0");
+    put_run(i.db, "a");
+    put_run(i.db, "b");
+    seek_often(i.db, 100000);
+    pass_writing(&i);
+    seek_often(i.db, 100000);
+    pass_writing(&i);
+    assert_int_equal(runs_of(i.db), 2);
+    idle_close(&i);
+}
+
 /* ---- a writer comes back in the middle of it ---- */
 
 struct back {
@@ -204,6 +289,9 @@ int main(void)
         cmocka_unit_test(what_is_at_rest_is_not_merged_again),
         cmocka_unit_test(never_means_never),
         cmocka_unit_test(each_keyspace_has_its_own_quiet_time),
+        cmocka_unit_test(beside_a_writer_runs_are_merged_when_reads_have_paid_for_it),
+        cmocka_unit_test(reads_of_a_tree_at_rest_pay_for_nothing_that_comes_later),
+        cmocka_unit_test(without_merges_that_wait_reads_pay_for_nothing),
         cmocka_unit_test(it_goes_on_beside_a_writer_and_gives_up_where_level_0_becomes_full),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

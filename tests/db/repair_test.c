@@ -9,6 +9,7 @@
 #include "log/log.h"
 #include "support/alloc_fail.h"
 #include "table/format.h"
+#include "table/repair.h"
 
 enum { MEMBERS = 400 };
 
@@ -103,6 +104,56 @@ static void a_store_without_damage_is_not_touched(void **state)
     buf_free(&before);
     buf_free(&after);
     assert_int_equal(differing(), 0);
+}
+
+/* A table of a later version, or with one block that is packed in a way that is not known yet. */
+static void make_newer(const char *path, bool one_block)
+{
+    struct test_op t;
+    struct buf bytes = file_get(path);
+    const uint64_t file_id = load_u64(bytes.data + 16);
+    struct table_footer footer;
+    struct index *index;
+    test_op_init(&t);
+    if (one_block) {
+        const struct slice end =
+            slice_of(bytes.data + bytes.size - TABLE_FOOTER_SIZE, TABLE_FOOTER_SIZE);
+        assert_status(&t.op, table_footer_decode(&t.op, end, bytes.size, path, &footer), TAMIZ_OK);
+        const struct slice stored =
+            slice_of(bytes.data + footer.index.offset, (size_t)footer.index.size);
+        assert_status(&t.op,
+                      index_open(&t.op, stored, table_data_end(&footer), path, &alloc_libc, &index),
+                      TAMIZ_OK);
+        const struct extent e = index_extent(index, 0);
+        bytes.data[e.offset + e.size] = 200;
+        repair_block(bytes.data, bytes.size, e, file_id);
+        index_free(index);
+    } else {
+        store_u32(bytes.data + 8, TABLE_FORMAT_VERSION + 1);
+        store_u64(bytes.data + 32, checksum(file_id, 0, slice_of(bytes.data, 32)));
+    }
+    file_set(path, bytes.data, bytes.size);
+    buf_free(&bytes);
+}
+
+static void what_is_newer_is_left_to_who_can_read_it(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 2; how++) {
+        tamiz_report report;
+        start_over();
+        make_store();
+        const size_t tables = count_files(FILE_TABLE);
+        make_newer(path_of(FILE_TABLE, true), how);
+        const uint64_t changes = tamiz_env_sim_calls(sim, TAMIZ_SIM_WRITE);
+        assert_int_equal(repair(&report), TAMIZ_NOT_SUPPORTED);
+        assert_int_equal(tamiz_env_sim_calls(sim, TAMIZ_SIM_WRITE), changes);
+        assert_int_equal(count_files(FILE_TABLE), tables);
+        open_with(SMALL);
+        report = (tamiz_report)TAMIZ_REPORT_INIT;
+        assert_int_equal(tamiz_verify(db, &report), TAMIZ_NOT_SUPPORTED);
+        close_it();
+    }
 }
 
 /* A log that ends with the sequence of an ingestion, and the next one that begins behind it: only
@@ -504,6 +555,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(a_store_without_damage_is_not_touched),
+        CASE(what_is_newer_is_left_to_who_can_read_it),
         CASE(a_log_that_ends_with_an_ingestion_is_not_damage),
         CASE(without_a_manifest_newer_values_win_and_deletes_stay),
         CASE(damage_of_one_table_takes_no_other_with_it),

@@ -119,6 +119,40 @@ static void a_large_body_leaves_no_large_scratch_behind(void **state)
     journal_free(&j);
 }
 
+/* Large ones go out from where they are, the others gathered; what is read is the same. */
+static void a_record_comes_back_whole_whatever_its_pieces(void **state)
+{
+    (void)state;
+    enum { MOST = 400 << 10, PIECES = 7 };
+    struct test_random random = test_random_start(31);
+    uint8_t *bytes = mem_new(&alloc_libc, (size_t)PIECES * MOST);
+    for (size_t i = 0; i < (size_t)PIECES * MOST; i++)
+        bytes[i] = (uint8_t)test_random_u64(&random);
+    for (int round = 0; round < 40; round++) {
+        struct journal j;
+        struct slice pieces[PIECES];
+        size_t size = 0;
+        journal_start(&j, LOG_WAL);
+        journal_text(&j, "before");
+        for (size_t i = 0; i < PIECES; i++) {
+            const size_t most = test_random_below(&random, 3) ? 100 : MOST;
+            pieces[i] = slice_of(bytes + size, test_random_below(&random, most + 1));
+            size += pieces[i].size;
+        }
+        pieces[0].size += size == 0;
+        size += size == 0;
+        assert_status(&j.t.op, log_append(&j.t.op, &j.w, pieces, PIECES), TAMIZ_OK);
+        journal_text(&j, "behind");
+        journal_image(&j);
+        assert_true(image_read_buf(&j.image, 0).records == 3);
+        assert_true(image_read_buf(&j.image, 0).bytes == size + 12);
+        const size_t at = LOG_HEADER_SIZE + LOG_RECORD_HEADER_SIZE + 8 + LOG_RECORD_HEADER_SIZE;
+        assert_memory_equal(j.image.data + at, bytes, size);
+        journal_free(&j);
+    }
+    mem_free(&alloc_libc, bytes, (size_t)PIECES * MOST);
+}
+
 /* ---- the cases ---- */
 
 static void R07_a_tail_torn_at_any_length_ends_the_log_and_the_next_file_goes_on(void **state)
@@ -760,6 +794,7 @@ int main(void)
         cmocka_unit_test(a_body_may_come_in_pieces),
         cmocka_unit_test(an_empty_body_and_one_of_2_to_the_32_bytes_are_refused),
         cmocka_unit_test(a_large_body_leaves_no_large_scratch_behind),
+        cmocka_unit_test(a_record_comes_back_whole_whatever_its_pieces),
         cmocka_unit_test(R07_a_tail_torn_at_any_length_ends_the_log_and_the_next_file_goes_on),
         cmocka_unit_test(R07_junk_behind_the_last_record_is_dropped_and_counted),
         cmocka_unit_test(R08_zeros_behind_the_last_record_are_a_clean_end),

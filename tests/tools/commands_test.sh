@@ -58,6 +58,9 @@ sys.exit(0 if eval(sys.argv[1]) else 1)' "$want" 2>python || complain "tamiz --j
 has 2 "usage: tamiz"
 has 0 "usage: tamiz" help
 has 0 "Exit status" --help
+checks=$((checks + 1))
+if [ -c /dev/full ]; then "$tamiz" help >/dev/full 2>stderr; [ $? = 3 ] || complain "tamiz help >/dev/full" 3 "" "not 3" ""; fi
+has 3 'a\x1b[31mb' get -o create_if_missing=false "a$(printf '\033')[31mb" key
 has 0 "tamiz 0." --version
 has 0 "--prefix" help scan
 for command in "" $("$tamiz" help | sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p'); do

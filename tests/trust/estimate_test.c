@@ -115,7 +115,10 @@ static uint64_t data_bytes;
 
 static void fill(const tamiz_env *env)
 {
-    tamiz *db = test_open("store", "memtable=1MiB table=1MiB threads=0 filter=blocked:10", env);
+    tamiz *db = test_open("store",
+                          "memtable=1MiB table=1MiB threads=0 filter=blocked:10 "
+                          "compaction=leveled level0_runs=8 level0_stop=24",
+                          env);
     struct test_random r = {3};
     char key[24], value[64];
     for (uint64_t i = 0; i < KEYS; i++) {
