@@ -17,7 +17,7 @@
  * merge stands before all versions of the current key, which was copied.
  *
  * Where the next entries of the current one's block are known to be the next ones to be shown, the
- * block's walk is stepped (docs/adr/0027-walks-are-lent.md): the merge then stays behind, and
+ * block's walk is stepped (docs/adr/0030-walks-are-lent.md): the merge then stays behind, and
  * saved_key too.
  */
 struct tamiz_iter {
