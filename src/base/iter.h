@@ -36,7 +36,7 @@ struct iter_ops {
     void (*close)(struct iter *it); /* frees it */
     /* Fetches what a seek to the same key, which follows at once, will touch: in each of ITER_STEPS
      * steps what is known by then, so that many iterators can wait for memory together. Where the
-     * iterator stood is forgotten. NULL: nothing to gain. */
+     * iterator stood is forgotten: the key is not borrowed from it. NULL: nothing to gain. */
     void (*approach)(struct iter *it, struct slice key, uint64_t stamp, unsigned step);
     /* Lets go of all it holds but a little memory of its own; invalid until the next seek. NULL: it
      * holds nothing. */

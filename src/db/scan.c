@@ -188,6 +188,19 @@ static void begin_seek(struct tamiz_iter *it)
     counter_add(&it->count.seeks, 1);
 }
 
+/* Before a seek to `key`, which may be borrowed from what the iterator shows: *to is a copy. A
+ * single source is told at once what it will be asked, as the merge tells many. false: memory is
+ * out. */
+static bool approach(struct tamiz_iter *it, struct slice key, uint64_t stamp, struct slice *to)
+{
+    if (!save(it, &it->saved_key, key))
+        return false;
+    *to = buf_slice(&it->saved_key);
+    for (unsigned step = 0; step < ITER_STEPS; step++)
+        iter_approach(it->merge, *to, stamp, step);
+    return true;
+}
+
 static tamiz_status finish(struct tamiz_iter *it)
 {
     return it->status < 0 ? op_publish(&it->op, it->status) : it->status;
@@ -236,14 +249,16 @@ void tamiz_iter_seek(tamiz_iter *it, const void *key, size_t key_size)
 {
     if (!it || refuse_key(it, key, key_size))
         return;
-    const struct slice to = slice_of(key, key_size);
+    struct slice to = slice_of(key, key_size);
     if (below_lower(it, to)) {
         tamiz_iter_seek_first(it);
         return;
     }
     begin_seek(it);
-    iter_seek(it->merge, to, UINT64_MAX);
-    settle_forwards(it, false);
+    if (approach(it, to, UINT64_MAX, &to)) {
+        iter_seek(it->merge, to, UINT64_MAX);
+        settle_forwards(it, false);
+    }
     (void)finish(it);
 }
 
@@ -251,7 +266,7 @@ void tamiz_iter_seek_for_prev(tamiz_iter *it, const void *key, size_t key_size)
 {
     if (!it || refuse_key(it, key, key_size))
         return;
-    const struct slice to = slice_of(key, key_size);
+    struct slice to = slice_of(key, key_size);
     if (above_upper(it, to)) {
         tamiz_iter_seek_last(it);
         return;
@@ -259,8 +274,10 @@ void tamiz_iter_seek_for_prev(tamiz_iter *it, const void *key, size_t key_size)
     begin_seek(it);
     /* Before (key, oldest stamp there can be) and not before it: the key's own versions are
      * included. */
-    iter_seek_after(it->merge, to);
-    settle_backwards(it);
+    if (approach(it, to, 0, &to)) {
+        iter_seek_after(it->merge, to);
+        settle_backwards(it);
+    }
     (void)finish(it);
 }
 
@@ -317,22 +334,29 @@ bool tamiz_iter_valid(const tamiz_iter *it)
 
 static const uint8_t nothing[1];
 
-static const void *part(const tamiz_iter *it, struct slice s, size_t *size)
+/* What an iterator that stands nowhere has in place of both. */
+static const void *no_part(size_t *size)
 {
-    const bool valid = tamiz_iter_valid(it);
     if (size)
-        *size = valid ? s.size : 0;
-    return valid ? (s.size ? s.data : nothing) : NULL;
+        *size = 0;
+    return NULL;
+}
+
+static inline const void *part(struct slice s, size_t *size)
+{
+    if (size)
+        *size = s.size;
+    return s.size ? s.data : nothing;
 }
 
 const void *tamiz_iter_key(const tamiz_iter *it, size_t *size)
 {
-    return part(it, it ? it->key : slice_of(NULL, 0), size);
+    return tamiz_iter_valid(it) ? part(it->key, size) : no_part(size);
 }
 
 const void *tamiz_iter_value(const tamiz_iter *it, size_t *size)
 {
-    return part(it, it ? it->value : slice_of(NULL, 0), size);
+    return tamiz_iter_valid(it) ? part(it->value, size) : no_part(size);
 }
 
 tamiz_status tamiz_iter_status(const tamiz_iter *it)

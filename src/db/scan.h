@@ -33,6 +33,7 @@ struct tamiz_iter {
     uint32_t passed;
     uint64_t stamp_max;
     uint64_t now_us; /* when its values for a time are judged; 0: it has met none yet */
+    bool left_out;   /* the newest memtable is no source: it was empty */
     bool plain;      /* its sources suit whoever asks for nothing special: can wait in the park */
     bool has_lower, has_upper;
     struct buf lower, upper;

@@ -60,6 +60,15 @@ static tamiz_status take_covers(struct tamiz_iter *it, uint64_t seq)
                        it->has_upper ? &upper : NULL, &it->covers);
 }
 
+/* Where it is empty, and no range delete makes the sources' numbers matter, the memtable that is
+ * written to is none: what comes later is newer than what this iterator sees. */
+static bool may_leave_out(const struct tamiz_iter *it)
+{
+    const struct view *v = it->view;
+    return v->memtable_count && v->version->run_count && !it->covers.sources &&
+           !memtable_used(v->memtables[0]->memtable);
+}
+
 /* One source a memtable and a run, newest first. */
 static tamiz_status open_sources(struct tamiz_iter *it, const tamiz_read_options *options)
 {
@@ -71,7 +80,8 @@ static tamiz_status open_sources(struct tamiz_iter *it, const tamiz_read_options
     const struct read_range *range = it->has_lower || it->has_upper ? &it->range : NULL;
     size_t n = 0;
     bool ok = true;
-    for (uint32_t i = 0; ok && i < v->memtable_count; i++) {
+    it->left_out = may_leave_out(it);
+    for (uint32_t i = it->left_out; ok && i < v->memtable_count; i++) {
         sources[n] = memtable_iter(&it->op, v->memtables[i]->memtable);
         ok = sources[n] != NULL;
         n += ok;
@@ -189,7 +199,8 @@ static struct tamiz_iter *iter_again(struct tamiz *db, const tamiz_read_options 
     struct tamiz_iter *it = is_plain(options) ? park_take(&db->park) : NULL;
     if (!it)
         return NULL;
-    if (view_borrow(db, &seq) != it->view || covers_possible(it->view)) {
+    if (view_borrow(db, &seq) != it->view || covers_possible(it->view) ||
+        (it->left_out && memtable_used(it->view->memtables[0]->memtable))) {
         iter_end(it);
         return NULL;
     }

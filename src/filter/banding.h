@@ -36,6 +36,7 @@
 #define BAND_AVX512 __attribute__((target("avx512f,avx512vpopcntdq,bmi,bmi2")))
 #endif
 
+#include "base/fetch.h"
 #include "filter/family.h"
 
 enum { BAND = 128, BLOCK_SLOTS = 128, COLUMN_BYTES = 16, COLUMNS_MAX = 32 };
@@ -247,7 +248,7 @@ static inline void band_touch(const struct band_shape *shape, const uint8_t *pay
     const uint8_t *first = payload + band_block_at(shape, block);
     const size_t size = (size_t)band_block_columns(shape, block) * COLUMN_BYTES;
     for (size_t at = 0; at < size + LINE; at += LINE)
-        filter_touch(first + at);
+        fetch_line(first + at);
 }
 
 #endif

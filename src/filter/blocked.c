@@ -23,6 +23,7 @@
 #include <math.h>
 
 #include "filter/blocked.h"
+#include "base/fetch.h"
 #include "filter/theory.h"
 
 enum { DEFAULT_BITS = 10 };
@@ -140,7 +141,7 @@ size_t blocked_build_loose(const struct alloc *alloc, const struct filter_plan *
         const uint64_t old = mixed[i % AHEAD];
         if (i < n) {
             mixed[i % AHEAD] = filter_mix(hashes[i], plan->seed);
-            __builtin_prefetch(payload + line_of(mixed[i % AHEAD], bytes), 1);
+            fetch_line_to_write(payload + line_of(mixed[i % AHEAD], bytes));
         }
         if (i >= AHEAD &&
             __builtin_expect(set_in_line(payload + line_of(old, bytes), old, plan->parameters[0]),
@@ -170,7 +171,7 @@ static bool blocked_may_contain(const struct filter_view *view, uint64_t hash)
 
 void blocked_prefetch(const struct filter_view *view, uint64_t hash)
 {
-    filter_touch(view->payload + line_of(filter_mix(hash, view->seed), view->payload_bytes));
+    fetch_line(view->payload + line_of(filter_mix(hash, view->seed), view->payload_bytes));
 }
 
 void blocked_story(const struct filter_view *view, uint64_t hash, struct buf *out)

@@ -7,6 +7,7 @@
 #ifndef TAMIZ_FILTER_BLOCKED_H
 #define TAMIZ_FILTER_BLOCKED_H
 
+#include "base/fetch.h"
 #include "filter/family.h"
 #include "filter/lines.h"
 
@@ -69,7 +70,7 @@ static inline __attribute__((always_inline)) void blocked_many(ask_line *ask,
             const uint64_t mixed = filter_mix(hashes[start + i], view->seed);
             lines[i] = view->payload + line_of(mixed, bytes);
             low[i] = (uint32_t)mixed;
-            filter_touch(lines[i]);
+            fetch_line(lines[i]);
         }
         for (size_t i = 0; i < count; i++)
             maybe[start + i] = ask(lines[i], low[i], view->parameters[0]);

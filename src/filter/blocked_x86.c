@@ -11,6 +11,7 @@
  * bit b alone. The numbers of a key's bits are worked out when its line is named, AHEAD keys
  * before, and lie in memory till then: from there giving one to all words costs nothing.
  */
+#include "base/fetch.h"
 #include "filter/blocked.h"
 
 #if defined(BLOCKED_X86)
@@ -93,7 +94,7 @@ build_loose(set_bits *set, const struct filter_plan *plan, unsigned k, const uin
         if (i < n) {
             const uint64_t mixed = filter_mix(hashes[i], plan->seed);
             coming.line[at] = payload + line_of(mixed, plan->payload_bytes);
-            __builtin_prefetch(coming.line[at], 1);
+            fetch_line_to_write(coming.line[at]);
             bits_of((uint32_t)mixed, k, coming.bits[at]);
         }
     }

@@ -19,6 +19,7 @@
  */
 #include <math.h>
 
+#include "base/fetch.h"
 #include "filter/family.h"
 #include "filter/theory.h"
 
@@ -73,7 +74,7 @@ static inline bool set_all(uint8_t *payload, uint64_t bits, unsigned k, uint64_t
 static inline void touch_all(const uint8_t *payload, uint64_t bits, unsigned k, uint64_t mixed)
 {
     for (; k; k--, mixed *= FILTER_MULTIPLIER)
-        __builtin_prefetch(payload + (mul_high(mixed, bits) >> 3), 1);
+        fetch_line_to_write(payload + (mul_high(mixed, bits) >> 3));
 }
 
 static tamiz_status bloom_build(struct op *op, struct filter_plan *plan, const uint64_t *mixed,
@@ -133,8 +134,8 @@ static void bloom_prefetch(const struct filter_view *view, uint64_t hash)
 {
     const uint64_t bits = view->payload_bytes * 8;
     const uint64_t mixed = filter_mix(hash, view->seed);
-    filter_touch(view->payload + (mul_high(mixed, bits) >> 3));
-    filter_touch(view->payload + (mul_high(mixed * FILTER_MULTIPLIER, bits) >> 3));
+    fetch_line(view->payload + (mul_high(mixed, bits) >> 3));
+    fetch_line(view->payload + (mul_high(mixed * FILTER_MULTIPLIER, bits) >> 3));
 }
 
 static void bloom_story(const struct filter_view *view, uint64_t hash, struct buf *out)

@@ -22,6 +22,7 @@
  */
 #include <math.h>
 
+#include "base/fetch.h"
 #include "filter/banding.h"
 
 enum { BUCKET = 512, BUCKET_KEYS_MAX = 1024, ATTEMPTS = 64, DEFAULT_BITS = 8 };
@@ -237,7 +238,7 @@ static inline void touch(const struct bumped_shape *s, const struct filter_view 
                          uint64_t start)
 {
     band_touch(&s->first, view->payload, start);
-    filter_touch(view->payload + s->buckets_at + start / BUCKET / 4);
+    fetch_line(view->payload + s->buckets_at + start / BUCKET / 4);
 }
 
 #if defined(BAND_AVX512)

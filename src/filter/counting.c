@@ -16,6 +16,7 @@
  */
 #include <math.h>
 
+#include "base/fetch.h"
 #include "filter/family.h"
 #include "filter/theory.h"
 
@@ -98,8 +99,8 @@ static bool counting_may_contain(const struct filter_view *view, uint64_t hash)
 static void counting_prefetch(const struct filter_view *view, uint64_t hash)
 {
     const uint64_t mixed = filter_mix(hash, view->seed);
-    filter_touch(view->payload + place_of(mixed, view->payload_bytes) / 2);
-    filter_touch(view->payload + place_of(mixed * FILTER_MULTIPLIER, view->payload_bytes) / 2);
+    fetch_line(view->payload + place_of(mixed, view->payload_bytes) / 2);
+    fetch_line(view->payload + place_of(mixed * FILTER_MULTIPLIER, view->payload_bytes) / 2);
 }
 
 static double fill_of(const struct filter_view *view)

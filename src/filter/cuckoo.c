@@ -23,6 +23,7 @@
  */
 #include <math.h>
 
+#include "base/fetch.h"
 #include "filter/family.h"
 
 enum { SLOTS = 4, WIDTH_MIN = 4, WIDTH_MAX = 16, PAD = 8, DEFAULT_WIDTH = 10 };
@@ -249,8 +250,8 @@ static void cuckoo_prefetch(const struct filter_view *view, uint64_t hash)
 {
     const struct table t = table_of_view(view);
     const struct place place = place_of(&t, filter_mix(hash, view->seed));
-    filter_touch(t.payload + (place.bucket * SLOTS * t.width >> 3));
-    filter_touch(t.payload + (other_bucket(&t, place) * SLOTS * t.width >> 3));
+    fetch_line(t.payload + (place.bucket * SLOTS * t.width >> 3));
+    fetch_line(t.payload + (other_bucket(&t, place) * SLOTS * t.width >> 3));
 }
 
 /* Each distinct fingerprint of a bucket is found by a query that begins there, and by one that

@@ -33,11 +33,6 @@ static inline uint64_t filter_mix(uint64_t hash, uint64_t seed)
     return product.low ^ product.high;
 }
 
-static inline void filter_touch(const void *line)
-{
-    __builtin_prefetch(line, 0, 3);
-}
-
 /* Whether this machine can run the AVX2 variants. Both give the same answers and the same bytes. */
 static inline bool filter_has_avx2(void)
 {

@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "base/checksum.h"
+#include "base/fetch.h"
 #include "filter/family.h"
 #include "filter/sort.h"
 
@@ -251,7 +252,7 @@ static size_t members_count(const struct marks *marks, const uint64_t *hashes, s
     size_t count = 0, i = 0;
     for (; i + TOGETHER <= n; i += TOGETHER) {
         unsigned any = 0;
-        filter_touch(hashes + i + AHEAD);
+        fetch_line(hashes + i + AHEAD);
 #pragma GCC unroll 8
         for (size_t j = 0; j < TOGETHER; j++)
             any |= *mark_of(&m, hashes[i + j]);

@@ -22,6 +22,7 @@
  */
 #include <math.h>
 
+#include "base/fetch.h"
 #include "filter/peel.h"
 
 enum { WIDTH_MIN = 4, WIDTH_MAX = 16, SHIFT_MIN = 2, SHIFT_MAX = 18, DEFAULT_WIDTH = 8 };
@@ -176,7 +177,7 @@ static inline void touch(const struct filter_view *view, uint64_t hash, unsigned
     uint64_t at[ARITY_MAX];
     fuse_place(&shape, filter_mix(hash, view->seed), at);
     for (unsigned j = 0; j < arity; j++)
-        filter_touch(view->payload + (at[j] * shape.width >> 3));
+        fetch_line(view->payload + (at[j] * shape.width >> 3));
 }
 
 static void fuse_prefetch(const struct filter_view *view, uint64_t hash)

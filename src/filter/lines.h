@@ -10,6 +10,7 @@
 #ifndef TAMIZ_FILTER_LINES_H
 #define TAMIZ_FILTER_LINES_H
 
+#include "base/fetch.h"
 #include "filter/family.h"
 
 enum { FILTER_LINE_BYTES = 64, FILTER_LINES_MOST = 64 };
@@ -40,7 +41,7 @@ static inline uint64_t filter_lines_mix(uint64_t hash)
 static inline struct filter_line filter_line_of(const struct filter_lines *f, uint64_t mixed)
 {
     const uint8_t *line = f->payload + mul_high(mixed, f->count) * FILTER_LINE_BYTES;
-    filter_touch(line);
+    fetch_line(line);
     return (struct filter_line){line, (uint32_t)mixed, f->k};
 }
 

@@ -24,6 +24,7 @@
 #define SPLIT_NEON 1
 #endif
 
+#include "base/fetch.h"
 #include "filter/family.h"
 #include "filter/theory.h"
 
@@ -113,7 +114,7 @@ static inline __attribute__((always_inline)) size_t build_loose(set_block *set, 
     size_t count = 0;
     for (size_t i = 0; i < n; i++) {
         if (i + AHEAD < n)
-            __builtin_prefetch(payload + block_of(hashes[i + AHEAD], bytes), 1);
+            fetch_line_to_write(payload + block_of(hashes[i + AHEAD], bytes));
         if (__builtin_expect(set(payload + block_of(hashes[i], bytes), hashes[i]), 0) &&
             count++ < room)
             seen[count - 1] = hashes[i];
@@ -152,7 +153,7 @@ static bool split_may_contain(const struct filter_view *view, uint64_t hash)
 
 static void split_prefetch(const struct filter_view *view, uint64_t hash)
 {
-    filter_touch(view->payload + block_of(hash, view->payload_bytes));
+    fetch_line(view->payload + block_of(hash, view->payload_bytes));
 }
 
 static void split_story(const struct filter_view *view, uint64_t hash, struct buf *out)
@@ -243,7 +244,7 @@ split_many_avx2(const struct filter_view *view, const uint64_t *hashes, size_t n
     for (size_t start = 0; start < n; start += BATCH) {
         const size_t end = n - start < BATCH ? n : start + BATCH;
         for (size_t i = start; i < end; i++)
-            filter_touch(view->payload + block_of(hashes[i], bytes));
+            fetch_line(view->payload + block_of(hashes[i], bytes));
         for (size_t i = start; i < end; i++)
             maybe[i] = split_may_contain_avx2(view, hashes[i]);
     }

@@ -17,6 +17,7 @@
  */
 #include <math.h>
 
+#include "base/fetch.h"
 #include "filter/peel.h"
 
 enum { ATTEMPTS = 100, TABLES = 3, SPARE_SLOTS = 32 };
@@ -87,7 +88,7 @@ static void xor_prefetch(const struct filter_view *view, uint64_t hash)
     uint64_t at[ARITY_MAX];
     xor_place(&shape, filter_mix(hash, view->seed), at);
     for (unsigned j = 0; j < TABLES; j++)
-        filter_touch(view->payload + (at[j] * shape.width >> 3));
+        fetch_line(view->payload + (at[j] * shape.width >> 3));
 }
 
 static tamiz_status xor_open(struct op *op, struct filter_view *view)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "mem/mem_tree.h"
 
+#include "base/fetch.h"
+
 #include <assert.h>
 
 /* Each inner node is born of a split with at least 28 children. */
@@ -234,14 +236,14 @@ const struct entry *cursor_last(struct cursor *c)
 const struct entry *cursor_next(struct cursor *c)
 {
     if (c->at + AHEAD < c->count)
-        __builtin_prefetch(c->entries[c->at + AHEAD]);
+        fetch_line(c->entries[c->at + AHEAD]);
     return c->at + 1 < c->count ? cursor_at(c, c->at + 1) : cursor_beyond(c);
 }
 
 const struct entry *cursor_prev(struct cursor *c)
 {
     if (c->at >= AHEAD)
-        __builtin_prefetch(c->entries[c->at - AHEAD]);
+        fetch_line(c->entries[c->at - AHEAD]);
     if (c->at > 0)
         return cursor_at(c, c->at - 1);
     if (!c->low)

@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "base/arena.h"
+#include "base/fetch.h"
 #include "mem/mem_filter.h"
 #include "mem/mem_range.h"
 #include "mem/mem_tree.h"
@@ -89,12 +90,17 @@ tamiz_status memtable_add(struct op *op, struct memtable *m, struct slice key, u
     if (!mem_tree_add(&m->tree, key, stamp, value))
         return op_fail_memory(op);
     mem_filter_add(&m->filter, hash);
-    if (!atomic_load_explicit(&m->used, memory_order_relaxed))
+    if (!memtable_used(m))
         atomic_store_explicit(&m->used, true, memory_order_relaxed);
     bytes_update(m);
     counter_add(&m->count, 1);
     atomic_store_explicit(&m->newest, stamp_seq(stamp), memory_order_relaxed);
     return TAMIZ_OK;
+}
+
+bool memtable_used(const struct memtable *m)
+{
+    return atomic_load_explicit(&m->used, memory_order_relaxed);
 }
 
 /* Where ranges were deleted: what the tree found (NULL: nothing) under them. */
@@ -122,8 +128,7 @@ tamiz_status memtable_get(struct op *op, const struct memtable *m, const struct 
 {
     *stamp = 0;
     *value = slice_of(NULL, 0);
-    const bool maybe = atomic_load_explicit(&m->used, memory_order_relaxed) &&
-                       mem_filter_may_contain(&m->filter, lookup->hash);
+    const bool maybe = memtable_used(m) && mem_filter_may_contain(&m->filter, lookup->hash);
     if (__builtin_expect(op->trace != NULL, 0)) /* no counter: no statistic is made of these */
         op_tell(op,
                 &(const tamiz_step_info){
@@ -147,10 +152,10 @@ uint64_t memtable_sift(const struct memtable *m, const uint64_t *hashes, size_t 
     assert(n <= 64);
     if (atomic_load_explicit(&m->ranges, memory_order_acquire))
         return UINT64_MAX; /* one of them may cover it */
-    if (!atomic_load_explicit(&m->used, memory_order_relaxed))
+    if (!memtable_used(m))
         return 0;
     for (size_t i = 0; i < n; i++)
-        __builtin_prefetch(mem_filter_line(&m->filter, hashes[i]));
+        fetch_line(mem_filter_line(&m->filter, hashes[i]));
     for (size_t i = 0; i < n; i++)
         maybe |= (uint64_t)mem_filter_may_contain(&m->filter, hashes[i]) << i;
     return maybe;
@@ -158,8 +163,8 @@ uint64_t memtable_sift(const struct memtable *m, const uint64_t *hashes, size_t 
 
 void memtable_prefetch(const struct memtable *m, uint64_t hash)
 {
-    if (atomic_load_explicit(&m->used, memory_order_relaxed))
-        __builtin_prefetch(mem_filter_line(&m->filter, hash));
+    if (memtable_used(m))
+        fetch_line(mem_filter_line(&m->filter, hash));
 }
 
 size_t memtable_bytes(const struct memtable *m)
@@ -224,7 +229,7 @@ static void seek(struct iter *base, struct slice key, uint64_t stamp)
 {
     const struct memtable *m = ((struct memtable_iter *)base)->memtable;
     const struct target t = {key, stamp, false};
-    if (!atomic_load_explicit(&m->used, memory_order_relaxed)) /* as of a store that is read only */
+    if (!memtable_used(m)) /* as of a store that is read only */
         base->valid = false;
     else
         show(base, cursor_seek(cursor_of(base), &t));

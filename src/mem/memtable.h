@@ -39,6 +39,10 @@ uint64_t memtable_sift(const struct memtable *m, const uint64_t *hashes, size_t 
 /* Brings the lines that a lookup's filter probe needs nearer. */
 void memtable_prefetch(const struct memtable *m, uint64_t hash);
 
+/* Has it a version? Range deletes are none. Any thread: whoever knows of a sequence sees that of
+ * all up to it. */
+bool memtable_used(const struct memtable *m);
+
 /* Memory that its versions and its filter take; any thread. Held is up to a sixteenth of
  * expected_bytes more: the chunk that fills next. */
 size_t memtable_bytes(const struct memtable *m);

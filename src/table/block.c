@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "base/fetch.h"
 #include "table/ranks.h"
 #include "table/raw_entry.h"
 #include "table/tags.h"
@@ -86,10 +87,10 @@ static inline void fetch_entry(const struct block *b, uint32_t i)
 {
     const uint64_t at = block_offset_at(b, i), restart = block_offset_at(b, i - i % BLOCK_GROUP);
     if (at < b->entries.size && restart < b->entries.size) {
-        __builtin_prefetch(b->entries.data + at);
-        __builtin_prefetch(b->entries.data + restart);
-        __builtin_prefetch(b->entries.data + at + 64);
-        __builtin_prefetch(b->entries.data + at + 128);
+        fetch_line(b->entries.data + at);
+        fetch_line(b->entries.data + restart);
+        fetch_line(b->entries.data + at + FETCH_LINE);
+        fetch_line(b->entries.data + at + 2 * FETCH_LINE);
     }
 }
 
@@ -206,16 +207,7 @@ static uint32_t lower_bound_by_halving(const struct block *b, struct slice key, 
 
 /* ---- by ranks ---- */
 
-void block_fetch_search(const struct block *b)
-{
-    if (!b->ranks)
-        return;
-    ranks_fetch(b->ranks);
-    __builtin_prefetch(b->offsets);
-    __builtin_prefetch(b->offsets + 64);
-}
-
-enum { LINE = 64, LINES_ONWARDS = 7 }; /* some four entries of 100 bytes */
+enum { LINES_ONWARDS = 7 }; /* some four entries of 100 bytes */
 
 bool block_fetch_near(const struct block *b, struct slice key, struct block_near *near)
 {
@@ -227,7 +219,7 @@ bool block_fetch_near(const struct block *b, struct slice key, struct block_near
     fetch_entry(b, near->from);
     const uintptr_t at = (uintptr_t)b->entries.data + block_offset_at(b, near->from);
     for (uintptr_t line = 2; line < LINES_ONWARDS; line++) /* where a scan goes on */
-        __builtin_prefetch((const void *)(at + line * LINE));
+        fetch_address(at + line * FETCH_LINE);
     return true;
 }
 

@@ -94,8 +94,6 @@ int block_entry_compare(const struct block_entry *e,
 tamiz_status block_find(const struct block *b, const struct lookup *lookup, uint64_t *stamp,
                         struct slice *value);
 
-/* Starts fetching what an ordered search for any key touches first. */
-void block_fetch_search(const struct block *b);
 /* By the ranks alone: [from, end) are the entries whose rank is the key's; empty: the key would
  * stand at `from`. */
 struct block_near {

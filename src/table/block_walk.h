@@ -14,6 +14,7 @@
 #include <assert.h>
 
 #include "base/coding.h"
+#include "base/fetch.h"
 #include "table/block.h"
 
 struct block_walk {
@@ -56,7 +57,7 @@ uint64_t block_walk_stamp(const struct block_walk *w);
 static inline void walk_fetch(const void *from, size_t bytes_on, size_t lines)
 {
     for (size_t line = 0; line < lines; line++)
-        __builtin_prefetch((const void *)((uintptr_t)from + bytes_on + line * 64));
+        fetch_address((uintptr_t)from + bytes_on + line * FETCH_LINE);
 }
 
 /* The head of the next block, where the end of this one is `near`; only the address is used: it may

@@ -17,6 +17,7 @@
 #ifndef TAMIZ_TABLE_CACHE_H
 #define TAMIZ_TABLE_CACHE_H
 
+#include "base/fetch.h"
 #include "env/epoch.h"
 #include "table/block.h"
 #include "table/codec.h"
@@ -77,39 +78,33 @@ uint8_t *cached_block_payload(struct cached_block *b);
 static inline void cached_block_fetch(const struct cached_block *b)
 {
     const uint8_t *payload = (const uint8_t *)b + CACHED_BLOCK_HEADER;
-    __builtin_prefetch(b);
-    __builtin_prefetch(payload);
-    __builtin_prefetch(payload + 64);
+    fetch_line(b);
+    fetch_line(payload);
+    fetch_line(payload + 64);
 }
 
-/* The lines of a block that an ordered search begins with: header, ranks, offsets of an ordinary
- * block. Only the address is used: the block may be gone by now. */
-static inline void cached_block_fetch_search(const struct cached_block *b)
+/* What a seek in a block touches, where the entry it goes to and the restart of that one's group
+ * stand about so many bytes into the payload: header, ranks, offsets, both of these, and what a
+ * walk goes on to. The most awaited first: lines arrive about in the order in which they were asked
+ * for. Only the address is used: the block may be gone by now. */
+static inline void cached_block_fetch_seek(const struct cached_block *b, size_t entry,
+                                           size_t restart)
 {
-    const uintptr_t at = (uintptr_t)b;
-    __builtin_prefetch((const void *)at, 1);
-    __builtin_prefetch((const void *)(at - 64));
-    __builtin_prefetch((const void *)(at - 128));
-    cached_block_fetch(b);
-}
-
-/* What it looks at then, where that is about `offset` bytes into the payload, and what a walk goes
- * on to. */
-static inline void cached_block_fetch_entries(const struct cached_block *b, size_t offset)
-{
-    enum { BEFORE = 128, LINES = 9 };
-    const uintptr_t from =
-        (uintptr_t)b + CACHED_BLOCK_HEADER + (offset > BEFORE ? offset - BEFORE : 0);
-    for (uintptr_t line = 0; line < LINES; line++)
-        __builtin_prefetch((const void *)(from + line * 64));
-}
-
-/* The restart, where the entry's group begins about there. */
-static inline void cached_block_fetch_restart(const struct cached_block *b, size_t offset)
-{
-    const uintptr_t at = (uintptr_t)b + CACHED_BLOCK_HEADER + offset;
-    __builtin_prefetch((const void *)(at - 64));
-    __builtin_prefetch((const void *)at);
+    enum { LINE = FETCH_LINE, LINES_ONWARDS = 8 };
+    const uintptr_t head = (uintptr_t)b, payload = head + CACHED_BLOCK_HEADER;
+    const uintptr_t at = payload + entry;
+    fetch_address(at);
+    fetch_line_to_write(b);
+    fetch_address(payload + restart);
+    fetch_address(at - LINE); /* a little before, or reaching into the next line */
+    fetch_address(at + LINE);
+    fetch_address(head - LINE);
+    fetch_address(head - 2 * LINE);
+    fetch_address(payload);
+    fetch_address(payload + LINE);
+    fetch_address(payload + restart - LINE);
+    for (uintptr_t line = 2; line < LINES_ONWARDS; line++)
+        fetch_address(at + line * LINE);
 }
 
 /* The block hanging at `place`, or NULL. Inside an epoch; valid until it is left. Marks it visited.

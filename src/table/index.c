@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "table/index.h"
 
+#include "base/fetch.h"
 #include "base/key.h"
 
 #if defined(__x86_64__)
@@ -227,8 +228,8 @@ static inline void fetch_beside(const void *beside, size_t node)
     if (!beside)
         return;
     const uint8_t *at = (const uint8_t *)beside + node * NODE * sizeof(void *);
-    __builtin_prefetch(at);
-    __builtin_prefetch(at + 64);
+    fetch_line(at);
+    fetch_line(at + 64);
 }
 
 /* The node of the lowest layer that x belongs to. */
@@ -394,8 +395,8 @@ struct index_search index_search_begin(const struct index *index, struct slice k
     const size_t node = tree_node(index, s.word);
     if (node * NODE >= index->count)
         return s;
-    __builtin_prefetch(&index->tree[node * NODE]);
-    __builtin_prefetch(&index->tree[node * NODE + NODE / 2]);
+    fetch_line(&index->tree[node * NODE]);
+    fetch_line(&index->tree[node * NODE + NODE / 2]);
     fetch_beside(beside, node);
     s.node = node;
     return s;
@@ -441,24 +442,38 @@ static void learn_alphabet(struct index *index)
         }
 }
 
-static int digit_of(const struct index *index, uint64_t word, unsigned i)
+typedef uint8_t bytes8 __attribute__((vector_size(8)));
+
+/* Each byte as a digit, what lies outside of the alphabet as its first or last. */
+static uint64_t digits_of(const struct index *index, uint64_t word)
 {
-    const uint8_t byte = byte_of(word, i);
-    return byte < index->least ? 0 : (byte > index->most ? index->most : byte) - index->least;
+    const bytes8 least = (bytes8){0} + index->least, most = (bytes8){0} + index->most;
+    bytes8 d;
+    memcpy(&d, &word, sizeof d);
+    const bytes8 below = (bytes8)(d < least), above = (bytes8)(d > most);
+    d = ((d & ~below & ~above) | (least & below) | (most & above)) - least;
+    memcpy(&word, &d, sizeof word);
+    return word;
+}
+
+/* The eight digits as a number: neighbours become one digit of radix^2, then radix^4. */
+static uint64_t number_of(const struct index *index, uint64_t word)
+{
+    const uint64_t radix = (uint64_t)(index->most - index->least) + 1, square = radix * radix;
+    const uint64_t pairs = UINT64_C(0x00ff00ff00ff00ff), fours = UINT64_C(0x0000ffff0000ffff);
+    uint64_t n = digits_of(index, word);
+    n = (n >> 8 & pairs) * radix + (n & pairs);
+    n = (n >> 16 & fours) * square + (n & fours);
+    return (n >> 32) * square * square + (uint32_t)n;
 }
 
 uint32_t index_part(const struct index *index, uint32_t block, struct index_search search)
 {
     if (search.node == INDEX_NO_NODE || block == 0 || index->most <= index->least)
         return 0;
-    const uint64_t from = unflipped(index->tree[block - 1]), to = unflipped(index->tree[block]);
-    const uint64_t x = unflipped(search.word), radix = (uint64_t)(index->most - index->least) + 1;
-    uint64_t far = 0, whole = 0;
-    for (unsigned i = from == to ? 8 : (unsigned)__builtin_clzll(from ^ to) / 8; i < 8; i++) {
-        const int first = digit_of(index, from, i);
-        far = far * radix + (uint64_t)(int64_t)(digit_of(index, x, i) - first);
-        whole = whole * radix + (uint64_t)(int64_t)(digit_of(index, to, i) - first);
-    }
+    const uint64_t from = number_of(index, unflipped(index->tree[block - 1]));
+    const uint64_t far = number_of(index, unflipped(search.word)) - from;
+    const uint64_t whole = number_of(index, unflipped(index->tree[block])) - from;
     if (far >= whole)
         return whole ? INDEX_WHOLE : 0;
     return (uint32_t)(whole >> 47 ? far / (whole / INDEX_WHOLE) : far * INDEX_WHOLE / whole);

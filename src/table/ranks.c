@@ -144,12 +144,6 @@ static uint32_t first_not_below(const uint16_t *ranks, uint32_t n, uint16_t x)
     return from + count_below(ranks + from, n, x);
 }
 
-void ranks_fetch(const struct ranks *r)
-{
-    __builtin_prefetch(r);
-    __builtin_prefetch((const uint8_t *)r + 64);
-}
-
 struct block_near ranks_near(const struct block *b, struct slice key)
 {
     const struct ranks *r = b->ranks;

@@ -27,8 +27,6 @@ size_t ranks_size_about(size_t entries);
 /* Into so many bytes, 8-byte aligned. false: the block is damaged. */
 bool ranks_fill(const struct block *b, struct ranks *r);
 
-/* Starts fetching what a search for any key touches. */
-void ranks_fetch(const struct ranks *r);
 /* Of the block that has them. */
 struct block_near ranks_near(const struct block *b, struct slice key);
 

@@ -289,13 +289,10 @@ static void iter_last(struct iter *base)
 
 /* The place in the held block. A stamp below an ingested table's lies behind all that the table has
  * of the key. UINT32_MAX: damage. */
-static uint32_t place_in_block(const struct table_iter *it, struct slice key, uint64_t stamp,
-                               bool narrowed)
+static uint32_t place_in_block(const struct table_iter *it, struct slice key, uint64_t stamp)
 {
     const struct block *b = &it->held->block;
     const uint64_t base = it->loaded->stamp_base;
-    if (stamp >= base && narrowed)
-        return block_lower_bound_near(b, it->narrow, key, stamp - base);
     if (stamp >= base)
         return block_lower_bound(b, key, stamp - base);
     uint32_t at = block_lower_bound(b, key, 0);
@@ -312,16 +309,16 @@ static uint32_t place_in_block(const struct table_iter *it, struct slice key, ui
 
 /* Finds the place of (key, stamp): its block is held and *entry the first not before it, or the
  * block's count. false: done, invalid or shown by the caller. The key may be borrowed from what the
- * iterator shows now. `narrowed`: it->narrow is of this block and key. */
+ * iterator shows now. */
 static bool find(struct table_iter *it, struct slice key, uint64_t stamp, uint32_t block,
-                 bool narrowed, uint32_t *entry)
+                 uint32_t *entry)
 {
     struct cached_block *before = it->held;
     if (before)
         cached_block_pin(before);
     const bool held = hold(it, block);
     if (held) {
-        *entry = place_in_block(it, key, stamp, narrowed);
+        *entry = place_in_block(it, key, stamp);
         if (*entry == UINT32_MAX)
             damaged(it, *entry);
     }
@@ -337,6 +334,15 @@ static bool hold_near(struct table_iter *it, uint32_t block)
     return here && hold(it, block);
 }
 
+/* Which entry of the block a search ends at, about. The fence before is often the key before the
+ * block's first: an entry's whole number is the one beyond it. */
+static size_t guess_entry(const struct table_loaded *l, uint32_t block, struct index_search search)
+{
+    enum { LESS = INDEX_WHOLE / 16 };
+    const uint64_t far = (uint64_t)l->block_entries * index_part(l->index, block, search);
+    return far > LESS ? (size_t)((far - LESS) / INDEX_WHOLE) : 0;
+}
+
 /* What a search in the block will touch, where it is in memory. The entry and its group's restart
  * are guessed: were they waited for one after the other, a seek would take a third longer. */
 static void fetch_near(const struct table_loaded *l, uint32_t block, struct index_search search)
@@ -344,12 +350,10 @@ static void fetch_near(const struct table_loaded *l, uint32_t block, struct inde
     const struct cached_block *b = atomic_load_explicit(&l->places[block], memory_order_relaxed);
     if (!b)
         return;
-    cached_block_fetch_search(b);
-    const uint64_t entry =
-        (uint64_t)l->block_entries * index_part(l->index, block, search) / INDEX_WHOLE;
+    const size_t entry = guess_entry(l, block, search);
     const size_t arrays = BLOCK_HEADER_SIZE + 3 * (size_t)l->block_entries;
-    cached_block_fetch_entries(b, arrays + (size_t)entry * l->entry_bytes);
-    cached_block_fetch_restart(b, arrays + (size_t)(entry - entry % BLOCK_GROUP) * l->entry_bytes);
+    cached_block_fetch_seek(b, arrays + entry * l->entry_bytes,
+                            arrays + (entry - entry % BLOCK_GROUP) * l->entry_bytes);
 }
 
 static void iter_approach_key(struct iter *base, struct slice key, uint64_t stamp, unsigned step)
@@ -369,13 +373,40 @@ static void iter_approach_key(struct iter *base, struct slice key, uint64_t stam
             fetch_near(l, it->near, it->search);
         break;
     case 2:
-        if (it->approached && hold_near(it, it->near))
-            block_fetch_search(&it->held->block);
+        if (it->approached)
+            (void)hold_near(it, it->near);
         break;
     default:
         it->narrowed = it->approached && it->held && it->block == it->near &&
                        block_fetch_near(&it->held->block, key, &it->narrow);
     }
+}
+
+enum { FEW_ALIKE = 4 }; /* entries of one rank that are shown one by one until it is the one */
+
+/* The block that is held is the key's, and its ranks have told where: which entry it is shows when
+ * it is shown. */
+static void show_near(struct table_iter *it, struct slice key, uint64_t stamp)
+{
+    const struct block *b = &it->held->block;
+    const struct block_near near = it->narrow;
+    uint32_t entry = near.from;
+    if (near.end - near.from > FEW_ALIKE)
+        entry = block_lower_bound_near(b, near, key, stamp - it->loaded->stamp_base);
+    if (entry == UINT32_MAX) {
+        damaged(it, entry);
+        return;
+    }
+    for (; entry < b->count; entry++) {
+        show_at(it, entry);
+        const bool there = !it->base.valid || entry >= near.end ||
+                           version_compare(it->base.key, it->base.stamp, key, stamp) >= 0;
+        if (!there)
+            continue;
+        block_walk_fetch_following(&it->walk, entry + WALK_LEAVING >= b->count);
+        return;
+    }
+    show_first_from(it, it->block + 1);
 }
 
 static void iter_find(struct iter *base, struct slice key, uint64_t stamp)
@@ -389,8 +420,12 @@ static void iter_find(struct iter *base, struct slice key, uint64_t stamp)
         let_go(it);
         return;
     }
+    if (narrowed && stamp >= it->loaded->stamp_base) {
+        show_near(it, key, stamp);
+        return;
+    }
     uint32_t entry;
-    if (!find(it, key, stamp, block, narrowed, &entry))
+    if (!find(it, key, stamp, block, &entry))
         return;
     const uint32_t count = it->held->block.count;
     if (entry < count) {
@@ -410,7 +445,7 @@ static void iter_find_before(struct iter *base, struct slice key, uint64_t stamp
         return;
     }
     uint32_t entry;
-    if (!find(it, key, stamp, block, false, &entry))
+    if (!find(it, key, stamp, block, &entry))
         return;
     if (entry > 0)
         show_at(it, entry - 1);

@@ -15,16 +15,22 @@ struct world {
     tamiz *db;
 };
 
-static void world_begin(struct world *w)
+static void world_begin_with(struct world *w, const char *more)
 {
     tamiz_options o = TAMIZ_OPTIONS_INIT;
     alloc_fail_init(&w->alloc);
     w->env = tamiz_env_memory_new();
     assert_non_null(w->env);
     assert_public(tamiz_options_set(&o, OPTIONS), TAMIZ_OK);
+    assert_public(tamiz_options_set(&o, more), TAMIZ_OK);
     o.env = w->env;
     o.allocator = w->alloc.alloc.hook;
     assert_public(tamiz_open("s", &o, &w->db), TAMIZ_OK);
+}
+
+static void world_begin(struct world *w)
+{
+    world_begin_with(w, "");
 }
 
 static void world_end(struct world *w)
@@ -99,6 +105,65 @@ static void each_sees_what_was_written_before_it_was_opened(void **state)
             assert_public(tamiz_compact(w.db, NULL, 0, NULL, 0), TAMIZ_OK);
         test_put(w.db, key, "v");
     }
+    world_end(&w);
+}
+
+/* The memtable is no source while it is empty, and is asked about again. */
+static void an_empty_memtable_is_not_forgotten(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w);
+    test_put(w.db, "m", "1");
+    assert_public(tamiz_flush(w.db), TAMIZ_OK);
+    assert_string_equal(first_from(&w, "a", NULL), "m");
+    tamiz_iter *before = open_iter(&w, NULL);
+    test_put(w.db, "c", "2");
+    assert_string_equal(first_from(&w, "a", NULL), "c");
+    tamiz_iter_seek(before, "a", 1); /* it was opened before */
+    assert_memory_equal(tamiz_iter_key(before, NULL), "m", 1);
+    tamiz_iter_prev(before);
+    assert_false(tamiz_iter_valid(before));
+    tamiz_iter_close(before);
+    assert_string_equal(first_from(&w, "a", NULL), "c");
+    assert_public(tamiz_delete_range(w.db, "b", 1, "d", 1, NULL), TAMIZ_OK);
+    assert_string_equal(first_from(&w, "a", NULL), "m");
+    assert_public(tamiz_flush(w.db), TAMIZ_OK);
+    assert_string_equal(first_from(&w, "a", NULL), "m");
+    test_put(w.db, "c", "3");
+    assert_string_equal(first_from(&w, "a", NULL), "c");
+    world_end(&w);
+}
+
+/* … of a single table: there is nothing to merge, and nobody else who copies it. */
+static void what_is_shown_can_be_sought(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin_with(&w, "cache=0 table=64KiB");
+    char key[16], value[2000];
+    memset(value, 'x', sizeof value);
+    for (int i = 0; i < 200; i++) { /* some 100 blocks; each value begins with the key far ahead */
+        (void)snprintf(key, sizeof key, "k%03d", i);
+        (void)snprintf(value, sizeof value, "k%03d", i * 37 % 200);
+        value[4] = 'x';
+        assert_public(tamiz_put(w.db, key, 4, value, sizeof value, NULL), TAMIZ_OK);
+    }
+    assert_public(tamiz_compact(w.db, NULL, 0, NULL, 0), TAMIZ_OK);
+    tamiz_iter *it = open_iter(&w, NULL);
+    tamiz_iter_seek(it, "k001", 4);
+    for (int at = 1, i = 0; i < 30; i++) {
+        assert_true(tamiz_iter_valid(it));
+        at = at * 37 % 200;
+        (void)snprintf(key, sizeof key, "k%03d", at);
+        const void *next = tamiz_iter_value(it, NULL);
+        (i % 3 == 2 ? tamiz_iter_seek_for_prev : tamiz_iter_seek)(it, next, 4);
+        assert_true(tamiz_iter_valid(it));
+        assert_memory_equal(tamiz_iter_key(it, NULL), key, 4);
+        tamiz_iter_seek(it, tamiz_iter_key(it, NULL), 4);
+        assert_memory_equal(tamiz_iter_key(it, NULL), key, 4);
+    }
+    tamiz_iter_close(it);
     world_end(&w);
 }
 
@@ -225,6 +290,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_second_one_allocates_nothing),
         cmocka_unit_test(each_sees_what_was_written_before_it_was_opened),
+        cmocka_unit_test(an_empty_memtable_is_not_forgotten),
+        cmocka_unit_test(what_is_shown_can_be_sought),
         cmocka_unit_test(nothing_of_the_one_before_is_left),
         cmocka_unit_test(many_are_open_at_once),
         cmocka_unit_test(those_that_wait_keep_no_memtable_and_no_file),
