@@ -4,11 +4,7 @@
  * key that is not below the block's last key and below the next block's first.
  *
  * In memory, the first eight bytes of each fence behind what all fences begin with, as an integer,
- * in a static B+ tree without pointers: nodes of 16 integers (two neighbouring cache lines), 17
- * children a node, all nodes of a layer one behind the other, the lowest layer being simply the
- * sorted array (the "S+ tree" of S. Slotin, "Algorithms for Modern Hardware"). 8,192 blocks are
- * four nodes deep and the upper three layers stay in the processor's cache. Whole fences are looked
- * at only where an integer of the tree equals the key's.
+ * in a fence_tree. Whole fences are looked at only where an integer of the tree equals the key's.
  *
  *     index block:  prefix block (varint size, bytes: what all fences begin with)
  *                   count varint
@@ -22,6 +18,8 @@
 #define TAMIZ_TABLE_INDEX_H
 
 #include "base/buf.h"
+#include "table/alphabet.h"
+#include "table/fence_tree.h"
 #include "table/format.h"
 
 struct index_builder {
@@ -57,25 +55,21 @@ void index_fetch(const struct index *index, struct slice key, const void *beside
 /* The same search in two halves, between which other things can be done while memory is waited for:
  * the first starts fetching what the second touches. */
 struct index_search {
-    size_t node; /* INDEX_NO_NODE: the key's first bytes, or an empty index, decide */
+    size_t node; /* TREE_NO_NODE: the key's first bytes, or an empty index, decide */
     int64_t word;
 };
-#define INDEX_NO_NODE SIZE_MAX
 struct index_search index_search_begin(const struct index *index, struct slice key,
                                        const void *beside);
 /* As index_find. */
 uint32_t index_search_end(const struct index *index, struct slice key, struct index_search search);
-/* About how far in `block`, which the search ended at, the key would stand: 0 to INDEX_WHOLE, if
- * keys lie evenly between the fences before and behind. A guess: good for what only costs time. */
-enum { INDEX_WHOLE = 1 << 16 };
+/* About how far in `block`, which the search ended at, the key would stand: 0 to PART_WHOLE, if
+ * keys lie evenly between the fences before and behind. */
 uint32_t index_part(const struct index *index, uint32_t block, struct index_search search);
 struct extent index_extent(const struct index *index, uint32_t block);
 uint64_t index_raw_size(const struct index *index, uint32_t block);
 /* The fence of `block` behind what all begin with, which is put into *prefix. Borrowed. */
 struct slice index_fence(const struct index *index, uint32_t block, struct slice *prefix);
-/* Ways to search a node, the best last. */
-enum index_way { INDEX_PORTABLE, INDEX_AVX2, INDEX_AVX512 };
 /* From now on searched in this way: for tests, before others see it. false: this machine can't. */
-bool index_use(struct index *index, enum index_way way);
+bool index_use(struct index *index, enum tree_way way);
 
 #endif

@@ -338,9 +338,9 @@ static bool hold_near(struct table_iter *it, uint32_t block)
  * block's first: an entry's whole number is the one beyond it. */
 static size_t guess_entry(const struct table_loaded *l, uint32_t block, struct index_search search)
 {
-    enum { LESS = INDEX_WHOLE / 16 };
+    enum { LESS = PART_WHOLE / 16 };
     const uint64_t far = (uint64_t)l->block_entries * index_part(l->index, block, search);
-    return far > LESS ? (size_t)((far - LESS) / INDEX_WHOLE) : 0;
+    return far > LESS ? (size_t)((far - LESS) / PART_WHOLE) : 0;
 }
 
 /* What a search in the block will touch, where it is in memory. The entry and its group's restart

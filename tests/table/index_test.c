@@ -121,8 +121,8 @@ static void a_key_is_found_in_its_block_by_every_way(void **state)
             const char *prefix = p == 2 ? "a long pre" : prefixes[p];
             struct sample s;
             sample_make(&s, &random, counts[c], prefix, alphabet);
-            for (int way = INDEX_AVX512; way >= INDEX_PORTABLE; way--)
-                if (index_use(s.index, (enum index_way)way))
+            for (int way = TREE_AVX512; way >= TREE_PORTABLE; way--)
+                if (index_use(s.index, (enum tree_way)way))
                     check_finds(&s, &random, prefix, alphabet);
             sample_free(&s, counts[c]);
         }
