@@ -198,7 +198,7 @@ tamiz_status codec_unpack(struct op *op, struct codec_pool *pool, const struct p
                           uint8_t *out, size_t *size)
 {
     *size = 0;
-    if (codec_takes_dictionary(from->codec) && !from->reader)
+    if (from->codec == CODEC_ZSTD_DICT && !from->reader)
         return op_fail(op, TAMIZ_CORRUPTION,
                        "%s: block at offset %llu: packed with a dictionary: expected the table to "
                        "have one, found none",
@@ -210,8 +210,7 @@ tamiz_status codec_unpack(struct op *op, struct codec_pool *pool, const struct p
     ZSTD_DCtx *context = context_take(pool);
     if (!context)
         return op_fail_memory(op);
-    const ZSTD_DDict *dictionary =
-        codec_takes_dictionary(from->codec) ? digested(from->reader) : NULL;
+    const ZSTD_DDict *dictionary = from->codec == CODEC_ZSTD_DICT ? digested(from->reader) : NULL;
     const size_t got = ZSTD_decompress_usingDDict(context, out, want, from->frame.data,
                                                   from->frame.size, dictionary);
     context_give(pool, context);

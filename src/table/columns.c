@@ -210,24 +210,9 @@ bool columns_expand(uint8_t *room, size_t columns_size, uint8_t *payload, size_t
     return m.to == payload + size;
 }
 
-/* A block that was packed as it stands. */
-static tamiz_status unpack_whole(struct op *op, struct codec_pool *pool,
-                                 const struct packed_block *from, uint8_t *payload)
-{
-    size_t size;
-    const tamiz_status st = codec_unpack(op, pool, from, payload, &size);
-    if (st != TAMIZ_OK || size == from->size)
-        return st;
-    return op_fail(op, TAMIZ_CORRUPTION,
-                   "%s: packed block at offset %llu: expected %llu bytes, found %zu", from->path,
-                   (ull)from->offset, (ull)from->size, size);
-}
-
 tamiz_status columns_unpack(struct op *op, struct codec_pool *pool, const struct packed_block *from,
                             uint8_t *payload)
 {
-    if (from->codec == CODEC_ZSTD_WHOLE || from->codec == CODEC_ZSTD_DICT_WHOLE)
-        return unpack_whole(op, pool, from, payload);
     const size_t size = (size_t)from->size, room_size = columns_room(size);
     size_t columns_size;
     tamiz_status st;

@@ -29,8 +29,8 @@ size_t columns_room(size_t size);
  * is no such block. */
 bool columns_expand(uint8_t *room, size_t columns_size, uint8_t *payload, size_t size);
 
-/* Unpacks a block, of whichever codec, to `payload`, which has room for its size and BLOCK_SLACK bytes more.
- * TAMIZ_CORRUPTION, with words. */
+/* Unpacks a block, with or without dictionary, to `payload`, which has room for its size and
+ * BLOCK_SLACK bytes more. TAMIZ_CORRUPTION, with words. */
 tamiz_status columns_unpack(struct op *op, struct codec_pool *pool, const struct packed_block *from,
                             uint8_t *payload);
 

@@ -392,10 +392,10 @@ tamiz_status block_unseal(struct op *op, struct slice stored, uint64_t file_id, 
                            path, (ull)offset, size, (ull)expected, (ull)found);
     }
     const uint8_t named = stored.data[size];
-    if (named > CODEC_ZSTD_DICT)
+    if (named != CODEC_NONE && named != CODEC_ZSTD && named != CODEC_ZSTD_DICT)
         return op_fail(op, TAMIZ_NOT_SUPPORTED,
-                       "%s: block at offset %llu: expected codec 0..%d, found %u", path,
-                       (ull)offset, CODEC_ZSTD_DICT, named);
+                       "%s: block at offset %llu: expected codec %d, %d or %d, found %u", path,
+                       (ull)offset, CODEC_NONE, CODEC_ZSTD, CODEC_ZSTD_DICT, named);
     *payload = slice_of(stored.data, size);
     *codec = (enum codec)named;
     return TAMIZ_OK;

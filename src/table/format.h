@@ -51,20 +51,12 @@ enum {
     TABLE_DICTIONARY_MOST = 1 << 20, /* a reader refuses a larger dictionary */
 };
 
-/* Packed are the columns of a block (columns.h). 1 and 2 are the same of whole blocks, as they
- * stand: read, and not written any more. */
+/* Packed are the columns of a block (columns.h). 1 and 2 were other ways before any release. */
 enum codec {
     CODEC_NONE = 0,
-    CODEC_ZSTD_WHOLE = 1,
-    CODEC_ZSTD_DICT_WHOLE = 2,
     CODEC_ZSTD = 3,
     CODEC_ZSTD_DICT = 4,
 };
-
-static inline bool codec_takes_dictionary(enum codec c)
-{
-    return c == CODEC_ZSTD_DICT || c == CODEC_ZSTD_DICT_WHOLE;
-}
 
 /* A block's place: offset of its payload and payload bytes as stored, the trailer not counted. */
 struct extent {

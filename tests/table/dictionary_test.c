@@ -229,6 +229,28 @@ static void a_packed_block_without_its_dictionary_is_corruption(void **state)
     codec_pool_free(&pool);
 }
 
+static void a_block_of_an_unknown_codec_is_not_supported(void **state)
+{
+    static const uint8_t unknown[] = {1, 2, 5, 255};
+    struct test_op t;
+    (void)state;
+    test_op_init(&t);
+    for (size_t i = 0; i < sizeof unknown; i++) {
+        struct buf stored = buf_init(&alloc_libc);
+        struct slice payload;
+        enum codec codec;
+        buf_slice_append(&stored, slice_of_text("payload"));
+        block_seal(&stored, 7, (enum codec)unknown[i], 9, 40);
+        assert_int_equal(
+            block_unseal(&t.op, buf_slice(&stored), 9, 40, "t.sst", true, &payload, &codec),
+            TAMIZ_NOT_SUPPORTED);
+        assert_non_null(
+            strstr(t.op.text, "t.sst: block at offset 40: expected codec 0, 3 or 4, found"));
+        op_forgive(&t.op);
+        buf_free(&stored);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +259,7 @@ int main(void)
         cmocka_unit_test(the_same_rows_make_the_same_bytes),
         cmocka_unit_test(a_damaged_dictionary_is_a_damaged_table),
         cmocka_unit_test(a_crafted_dictionary_is_an_error_at_most),
+        cmocka_unit_test(a_block_of_an_unknown_codec_is_not_supported),
         cmocka_unit_test(a_packed_block_without_its_dictionary_is_corruption),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
