@@ -3,9 +3,9 @@
  * Records one behind the other in a file that only grows; see log.h for the bytes.
  *
  * Writing: a record is put together where the file is mapped, or in memory from where it goes out
- * in one write call; pieces that are large go out by themselves, from where they are. After a write
- * or sync that failed nobody knows what the file holds, so the writer is broken from then on and
- * its owner moves to a new file.
+ * in one write call; a large one is written by pieces. After a write or sync that failed nobody
+ * knows what the file holds, so the writer is broken from then on and its owner moves to a new
+ * file.
  *
  * Reading: what ends a log? A crash leaves a tail of half a record, zeros, or bytes of anything,
  * and that is normal: those writes were never promised. Damage in front of promised bytes is not.
@@ -21,76 +21,17 @@
 
 #include "base/checksum.h"
 #include "base/coding.h"
-
-#define LOG_MAGIC UINT64_C(0x474f4c5a494d4154) /* "TAMIZLOG" read as little-endian */
+#include "log/pieces.h"
 
 enum {
     MAP_ALIGN = 4096,
     SCRATCH_KEEP_MAX = 1 << 20, /* a rare huge record does not hold its memory for ever */
-    PIECE_LARGE = 128 << 10,    /* is not copied to what goes out in one call */
     LOG_PADDING_MOST = 7,
 };
 
 static uint64_t padded(uint64_t size)
 {
     return (size + 7) & ~UINT64_C(7);
-}
-
-/* ---- header ----
- *
- *     0 magic u64 | 8 version u32 | 12 kind u32 | 16 file id u64 | 24 number u64 | 32 first u64
- *     40 boot id u64 | 48 zero u64 | 56 checksum u64 of bytes 0..55, seeded with the file id
- */
-
-static void header_encode(uint8_t out[LOG_HEADER_SIZE], const struct log_header *h)
-{
-    store_u64(out, LOG_MAGIC);
-    store_u32(out + 8, LOG_FORMAT_VERSION);
-    store_u32(out + 12, h->kind);
-    store_u64(out + 16, h->file_id);
-    store_u64(out + 24, h->number);
-    store_u64(out + 32, h->first);
-    store_u64(out + 40, h->boot_id);
-    store_u64(out + 48, 0);
-    store_u64(out + 56, checksum(h->file_id, 0, slice_of(out, 56)));
-}
-
-static tamiz_status header_decode(struct op *op, struct slice bytes, const char *path,
-                                  enum log_kind kind, struct log_header *h)
-{
-    struct reader in = reader_of(bytes);
-    const uint64_t magic = reader_u64(&in);
-    const uint32_t version = reader_u32(&in);
-    h->kind = reader_u32(&in);
-    h->file_id = reader_u64(&in);
-    h->number = reader_u64(&in);
-    h->first = reader_u64(&in);
-    h->boot_id = reader_u64(&in);
-    const uint64_t zero = reader_u64(&in);
-    const uint64_t stored = reader_u64(&in);
-    const uint64_t found = checksum(h->file_id, 0, slice_of(bytes.data, 56));
-    if (magic != LOG_MAGIC)
-        return op_fail(op, TAMIZ_CORRUPTION,
-                       "%s: offset 0: expected magic %016" PRIx64 ", found %016" PRIx64, path,
-                       LOG_MAGIC, magic);
-    if (stored != found)
-        return op_fail(op, TAMIZ_CORRUPTION,
-                       "%s: header: expected checksum %016" PRIx64 ", found %016" PRIx64, path,
-                       stored, found);
-    if (version > LOG_FORMAT_VERSION)
-        return op_fail(op, TAMIZ_NOT_SUPPORTED,
-                       "%s: log format version %" PRIu32 ", this library reads up to %d", path,
-                       version, LOG_FORMAT_VERSION);
-    if (version == 0 || zero != 0)
-        return op_fail(op, TAMIZ_CORRUPTION,
-                       "%s: header: expected version 1 and a zero field, found %" PRIu32
-                       " and %016" PRIx64,
-                       path, version, zero);
-    if (h->kind != (uint32_t)kind)
-        return op_fail(op, TAMIZ_CORRUPTION,
-                       "%s: header: expected kind %d, found %" PRIu32 " (1 log, 2 manifest)", path,
-                       (int)kind, h->kind);
-    return TAMIZ_OK;
 }
 
 /* ---- one record's head ---- */
@@ -119,7 +60,7 @@ tamiz_status log_create(struct op *op, const tamiz_env *env, const struct alloc 
                              .purpose = purpose,
                              .allocate_step = allocate_step,
                              .scratch = buf_init(alloc)};
-    header_encode(bytes, header);
+    log_header_encode(bytes, header);
     TRY(file_open(op, env, path, TAMIZ_OPEN_READ | TAMIZ_OPEN_WRITE | TAMIZ_OPEN_CREATE, &w->file));
     TRY(file_write(op, w->file, purpose, 0, bytes, sizeof bytes));
     TRY(file_sync(op, w->file));
@@ -173,73 +114,43 @@ static void put_head(const struct log_writer *w, uint32_t size, uint64_t body_ch
     store_u64(out + 16, w->durable);
 }
 
-/* One record, head and padding included, into `out`. */
-static void put_together(const struct log_writer *w, const struct slice *pieces, size_t n,
-                         uint32_t size, uint8_t *out)
+/* Zeros behind a body. */
+static size_t padding_of(uint32_t size)
 {
-    uint8_t *at = out + LOG_RECORD_HEADER_SIZE;
-    for (size_t i = 0; i < n; i++) {
-        if (pieces[i].size)
-            memcpy(at, pieces[i].data, pieces[i].size);
-        at += pieces[i].size;
-    }
-    memset(at, 0, (size_t)(padded(size) - size));
+    return (size_t)(padded(size) - size);
+}
+
+/* One record, head and padding included, into `out`. */
+static void put_together(const struct log_writer *w, struct pieces pieces, uint32_t size,
+                         uint8_t *out)
+{
     const struct slice body = slice_of(out + LOG_RECORD_HEADER_SIZE, size);
+    memset(pieces_copy(pieces, out + LOG_RECORD_HEADER_SIZE), 0, padding_of(size));
     put_head(w, size, checksum(w->file_id, w->end, body), out);
 }
 
 /* By one call. */
-static tamiz_status write_whole(struct op *op, struct log_writer *w, const struct slice *pieces,
-                                size_t n, uint32_t size, size_t whole)
+static tamiz_status write_whole(struct op *op, struct log_writer *w, struct pieces pieces,
+                                uint32_t size, size_t whole)
 {
-    put_together(w, pieces, n, size, w->scratch.data);
+    put_together(w, pieces, size, w->scratch.data);
     return file_write(op, w->file, w->purpose, w->end, w->scratch.data, whole);
 }
 
-/* What of a record is gathered: nothing that is large. */
-static size_t gathered_size(const struct slice *pieces, size_t n)
+/* Room for what write_pieces gathers. */
+static size_t most_gathered(struct pieces pieces)
 {
-    size_t size = LOG_RECORD_HEADER_SIZE + LOG_PADDING_MOST;
-    for (size_t i = 0; i < n; i++)
-        size += pieces[i].size < PIECE_LARGE ? pieces[i].size : 0;
-    return size;
+    return LOG_RECORD_HEADER_SIZE + pieces_small_size(pieces) + LOG_PADDING_MOST;
 }
 
-/* What gathered in the scratch, to where it belongs; *at is behind it then. */
-static tamiz_status write_gathered(struct op *op, struct log_writer *w, uint64_t *at)
+/* Large pieces from where they are. */
+static tamiz_status write_pieces(struct op *op, struct log_writer *w, struct pieces pieces,
+                                 uint32_t size)
 {
-    if (w->scratch.size == 0)
-        return TAMIZ_OK;
-    const tamiz_status st =
-        file_write(op, w->file, w->purpose, *at, w->scratch.data, w->scratch.size);
-    *at += w->scratch.size;
-    buf_clear(&w->scratch);
-    return st;
-}
-
-/* Large pieces from where they are, the rest gathered; there is room for that. */
-static tamiz_status write_pieces(struct op *op, struct log_writer *w, const struct slice *pieces,
-                                 size_t n, uint32_t size)
-{
-    static const uint8_t zeros[LOG_PADDING_MOST] = {0};
     uint8_t head[LOG_RECORD_HEADER_SIZE];
-    uint64_t at = w->end;
-    tamiz_status st;
-    put_head(w, size, checksum_pieces(w->file_id, w->end, pieces, n), head);
-    buf_append(&w->scratch, head, sizeof head);
-    for (size_t i = 0; i < n; i++) {
-        if (pieces[i].size < PIECE_LARGE) {
-            buf_slice_append(&w->scratch, pieces[i]);
-            continue;
-        }
-        TRY(write_gathered(op, w, &at));
-        TRY(file_write(op, w->file, w->purpose, at, pieces[i].data, pieces[i].size));
-        at += pieces[i].size;
-    }
-    buf_append(&w->scratch, zeros, (size_t)(padded(size) - size));
-    TRY(write_gathered(op, w, &at));
-done:
-    return st;
+    put_head(w, size, checksum_pieces(w->file_id, w->end, pieces.at, pieces.n), head);
+    return pieces_write(op, w->file, w->purpose, w->end, slice_of(head, sizeof head), pieces,
+                        padding_of(size), &w->scratch);
 }
 
 /* Where the next `whole` bytes of the file are in memory, or NULL. The window moves on in steps;
@@ -262,23 +173,21 @@ static uint8_t *mapped_room(struct log_writer *w, uint64_t whole)
     return w->map + (w->end - w->map_offset);
 }
 
-static tamiz_status append(struct op *op, struct log_writer *w, const struct slice *pieces,
-                           size_t n, uint32_t size)
+static tamiz_status append(struct op *op, struct log_writer *w, struct pieces pieces, uint32_t size)
 {
     const size_t whole = (size_t)(LOG_RECORD_HEADER_SIZE + padded(size));
     uint8_t *room = mapped_room(w, whole);
     tamiz_status st = TAMIZ_OK;
     if (room) {
-        put_together(w, pieces, n, size, room);
+        put_together(w, pieces, size, room);
         file_count_write(op, w->purpose, whole);
     } else {
         const bool large = whole >= PIECE_LARGE;
         buf_clear(&w->scratch);
-        if (!buf_reserve(&w->scratch, large ? gathered_size(pieces, n) : whole))
+        if (!buf_reserve(&w->scratch, large ? most_gathered(pieces) : whole))
             return op_fail_memory(op);
         reserve_room(op, w, w->end + whole);
-        st = large ? write_pieces(op, w, pieces, n, size)
-                   : write_whole(op, w, pieces, n, size, whole);
+        st = large ? write_pieces(op, w, pieces, size) : write_whole(op, w, pieces, size, whole);
         if (w->scratch.capacity > SCRATCH_KEEP_MAX)
             buf_free(&w->scratch);
     }
@@ -300,7 +209,7 @@ tamiz_status log_append(struct op *op, struct log_writer *w, const struct slice 
         return op_fail(op, TAMIZ_INVALID_ARGUMENT, "a log record has at least one byte");
     if (w->broken)
         return refuse_broken(op, w);
-    return append(op, w, pieces, n, (uint32_t)size);
+    return append(op, w, (struct pieces){pieces, n}, (uint32_t)size);
 }
 
 void log_retract(struct op *op, struct log_writer *w, uint64_t end)
@@ -334,7 +243,7 @@ tamiz_status log_sync(struct op *op, struct log_writer *w)
 tamiz_status log_seal(struct op *op, struct log_writer *w)
 {
     const tamiz_status st = log_sync(op, w);
-    return st < 0 ? st : append(op, w, NULL, 0, 0);
+    return st < 0 ? st : append(op, w, (struct pieces){NULL, 0}, 0);
 }
 
 tamiz_status log_close(struct op *op, struct log_writer *w)
@@ -527,7 +436,8 @@ tamiz_status log_reader_open_bytes(struct op *op, struct buf *content, const cha
     if (!*empty) {
         const bool fresh =
             all_zero(slice_of(r->content.data + LOG_HEADER_SIZE, size - LOG_HEADER_SIZE));
-        st = header_decode(op, slice_of(r->content.data, LOG_HEADER_SIZE), path, kind, &r->header);
+        st = log_header_decode(op, slice_of(r->content.data, LOG_HEADER_SIZE), path, kind,
+                               &r->header);
         if (st == TAMIZ_CORRUPTION && fresh) {
             op_forgive(op);
             st = TAMIZ_OK;

@@ -3,8 +3,7 @@
  * One append-only file of records that survives a torn tail. The write-ahead log and the manifest
  * are both made of it.
  *
- *     header, 64 B:  magic u64 | version u32 | kind u32 | file id u64 | number u64 |
- *                    first u64 | boot id u64 | zero u64 | checksum u64
+ *     header:        64 bytes (header.h)
  *     record:        size u32 | head check u32 | body checksum u64 | durable u64 |
  *                    body, padded with zeros to a multiple of 8
  *
@@ -20,17 +19,9 @@
 #include "base/buf.h"
 #include "base/op.h"
 #include "env/env.h"
+#include "log/header.h"
 
-enum log_kind { LOG_WAL = 1, LOG_MANIFEST = 2 };
-enum { LOG_HEADER_SIZE = 64, LOG_RECORD_HEADER_SIZE = 24, LOG_FORMAT_VERSION = 1 };
-
-struct log_header {
-    uint32_t kind;
-    uint64_t file_id;
-    uint64_t number;  /* the file's number in its store                     */
-    uint64_t first;   /* WAL: sequence that the first record will have      */
-    uint64_t boot_id; /* machine run in which it was created; 0: not known  */
-};
+enum { LOG_RECORD_HEADER_SIZE = 24 };
 
 /* ---- writing ---- */
 
@@ -59,9 +50,9 @@ struct log_writer {
 tamiz_status log_create(struct op *op, const tamiz_env *env, const struct alloc *alloc,
                         const char *path, enum io_purpose purpose, const struct log_header *header,
                         uint64_t allocate_step, struct log_writer *w);
-/* One record. Its body comes in `n` pieces, of which large ones are not copied. An empty body, and one
- * of 2^32 bytes and more: TAMIZ_INVALID_ARGUMENT. Where w->broken: w->why, without trying.
- * A failed write breaks the writer; TAMIZ_OUT_OF_MEMORY does not, nothing was written then. */
+/* One record. Its body comes in `n` pieces, of which large ones are not copied. An empty body, and
+ * one of 2^32 bytes and more: TAMIZ_INVALID_ARGUMENT. Where w->broken: w->why, without trying. A
+ * failed write breaks the writer; TAMIZ_OUT_OF_MEMORY does not, nothing was written then. */
 tamiz_status log_append(struct op *op, struct log_writer *w, const struct slice *pieces, size_t n);
 /* Takes back what was appended from `end` on, which was w->end before: it must not be replayed, for
  * its write is reported as failed. Where the file can't be cut, w->broken, and closing tries again.
