@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The chores of every family: the image's header and checksum, sorting out equal hashes, trying
- * again, and finding the family of a name or a number.
+ * again, and asking many at once.
  *
  *     0  4  "tzfl"
  *     4  1  format version, 1
@@ -20,53 +20,15 @@
 #define _POSIX_C_SOURCE 200809L /* strnlen */
 #include "filter/filter.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/checksum.h"
-#include "base/fetch.h"
 #include "filter/family.h"
+#include "filter/repeats.h"
 #include "filter/sort.h"
 
 enum { FORMAT_VERSION = 1, ID_NONE = 0 };
 static const uint8_t magic[4] = {'t', 'z', 'f', 'l'};
-
-static const struct filter_family *const families[] = {
-    &filter_bloom,  &filter_blocked, &filter_split,    &filter_fuse,     &filter_fuse8,
-    &filter_fuse16, &filter_fuse4,   &filter_xor8,     &filter_xor16,    &filter_ribbon,
-    &filter_bumped, &filter_cuckoo,  &filter_counting, &filter_scalable,
-};
-enum { FAMILIES = sizeof families / sizeof *families };
-
-const struct filter_family *filter_family_at(size_t index)
-{
-    return index < FAMILIES ? families[index] : NULL;
-}
-
-const struct filter_family *filter_family_by_name(const char *name)
-{
-    for (size_t i = 0; i < FAMILIES; i++)
-        if (strcmp(families[i]->name, name) == 0)
-            return families[i];
-    return NULL;
-}
-
-const struct filter_family *filter_family_by_id(uint16_t id)
-{
-    for (size_t i = 0; i < FAMILIES; i++)
-        if (families[i]->id == id)
-            return families[i];
-    return NULL;
-}
-
-const struct filter_family *filter_family_best(const struct filter_family *family)
-{
-    const struct filter_family *best = family;
-    for (const struct filter_family *next = family->better; next; next = next->better)
-        if (next->usable())
-            best = next;
-    return best;
-}
 
 tamiz_status filter_too_large(struct op *op, uint64_t keys, double bits_per_key)
 {
@@ -150,12 +112,6 @@ void filter_header_write(const struct filter_family *family, const struct filter
     store_u64(image + 56, image_checksum(image, plan->payload_bytes));
 }
 
-static int compare_hashes(const void *a, const void *b)
-{
-    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* Two arrays of n, one allocation: hashes as the family wants them, and room to sort. */
 struct workspace {
     uint64_t *sorted, *scratch;
@@ -207,80 +163,6 @@ static void rate_take(const struct filter_family *family, const uint8_t *payload
         return;
     memcpy(view.parameters, plan->parameters, sizeof view.parameters);
     plan->expected_fpr = family->rate(&view);
-}
-
-/* For each of `asked` hashes a byte that is not 0, among so many that few others meet one. Bytes,
- * not bits: there are few, and looking at one is a load and nothing else. */
-struct marks {
-    uint8_t *bytes;
-    unsigned shift; /* 64 - log2 of how many */
-};
-
-static size_t marks_size(const struct marks *marks)
-{
-    return (size_t)1 << (64 - marks->shift);
-}
-
-static inline uint8_t *mark_of(const struct marks *marks, uint64_t hash)
-{
-    return marks->bytes + (hash * FILTER_MULTIPLIER >> marks->shift);
-}
-
-static bool marks_new(const struct alloc *alloc, const uint64_t *asked, size_t n,
-                      struct marks *marks)
-{
-    marks->shift = 64 - 8;
-    while (marks->shift > 64 - 24 && marks_size(marks) < n * 128)
-        marks->shift--;
-    marks->bytes = mem_new_array(alloc, marks_size(marks), 1);
-    for (size_t i = 0; marks->bytes && i < n; i++)
-        *mark_of(marks, asked[i]) = 1;
-    return marks->bytes != NULL;
-}
-
-static size_t is_among(const uint64_t *hash, const uint64_t *sorted, size_t n)
-{
-    return bsearch(hash, sorted, n, sizeof *sorted, compare_hashes) != NULL;
-}
-
-/* How many of `hashes` are among the `n_asked` sorted ones, of which are the marks. */
-static size_t members_count(const struct marks *marks, const uint64_t *hashes, size_t n,
-                            const uint64_t *asked, size_t n_asked)
-{
-    enum { TOGETHER = 8, AHEAD = 128 }; /* as many as a cache line has; and of lines, 16 */
-    const struct marks m = *marks;
-    size_t count = 0, i = 0;
-    for (; i + TOGETHER <= n; i += TOGETHER) {
-        unsigned any = 0;
-        fetch_line(hashes + i + AHEAD);
-#pragma GCC unroll 8
-        for (size_t j = 0; j < TOGETHER; j++)
-            any |= *mark_of(&m, hashes[i + j]);
-        for (size_t j = 0; __builtin_expect(any != 0, 0) && j < TOGETHER; j++)
-            if (*mark_of(&m, hashes[i + j]))
-                count += is_among(&hashes[i + j], asked, n_asked);
-    }
-    for (; i < n; i++)
-        count += is_among(&hashes[i], asked, n_asked);
-    return count;
-}
-
-/* How many of `hashes` are repeats of others, when every one that is a repeat of an earlier one is
- * in `seen` (`count` of them, sorted here), among others that are not. */
-static tamiz_status repeats_count(struct op *op, const uint64_t *hashes, size_t n, uint64_t *seen,
-                                  size_t count, size_t *repeats)
-{
-    struct marks marks;
-    *repeats = 0;
-    if (count == 0)
-        return TAMIZ_OK;
-    qsort(seen, count, sizeof *seen, compare_hashes);
-    const size_t asked = sort_unique(seen, count);
-    if (!marks_new(op->alloc, seen, asked, &marks))
-        return op_fail_memory(op);
-    *repeats = members_count(&marks, hashes, n, seen, asked) - asked;
-    mem_free(op->alloc, marks.bytes, marks_size(&marks));
-    return TAMIZ_OK;
 }
 
 /* Takes memory for the image of `plan`. */
