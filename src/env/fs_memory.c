@@ -3,9 +3,6 @@
  * The simulated machine's table of functions: each call begins (counted, and perhaps met by a
  * fault), does its work on the tree, and ends. tamiz_env_memory_new() is such a machine that keeps
  * no record of what is synced.
- *
- * A file that was opened by a program that has crashed since is dead: everything on it fails with
- * EIO, and closing it only frees it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,78 +12,6 @@
 
 enum { DIRECT_UNIT = 4096 };
 #define START_WALL_US UINT64_C(1577836800000000) /* 2020-01-01 */
-
-/* An open file or a lock. */
-struct handle {
-    uint64_t generation;
-    struct node *node;
-    int flags;
-    char name[NAME_BYTES]; /* as opened, for faults */
-};
-
-static struct handle *handle_new(const char *path, int flags)
-{
-    struct handle *h = mem_new_array(&alloc_libc, 1, sizeof *h);
-    if (!h)
-        return NULL;
-    const char *name = path_last(path);
-    const size_t size = strcspn(name, "/");
-    memcpy(h->name, name, size < NAME_BYTES ? size : NAME_BYTES - 1);
-    h->flags = flags;
-    return h;
-}
-
-static void handle_free(struct handle *h)
-{
-    mem_free(&alloc_libc, h, sizeof *h);
-}
-
-static bool handle_lives(const tamiz_env_sim *s, const struct handle *h)
-{
-    return h->generation == s->generation;
-}
-
-/* Ties it to its node. The counterpart is handle_drop. */
-static int handle_take(tamiz_env_sim *s, struct handle *h, struct node *node)
-{
-    if (node->is_directory)
-        return -EISDIR;
-    if (s->files_open >= s->files_limit)
-        return -EMFILE;
-    s->files_open++;
-    node->opens++;
-    h->node = node;
-    h->generation = s->generation;
-    return 0;
-}
-
-static void handle_drop(tamiz_env_sim *s, struct handle *h)
-{
-    if (!handle_lives(s, h))
-        return;
-    struct node *n = h->node;
-    h->generation = 0;
-    s->files_open--;
-    n->opens--;
-    if (!n->opens && !n->links)
-        s->disk_used -= node_charge(n);
-    node_settle(s, n);
-}
-
-/* Begins a call on an open file. */
-static int begin_on(tamiz_env_sim *s, struct call *call, tamiz_sim_call kind,
-                    const struct handle *h)
-{
-    *call = (struct call){.kind = kind, .name = h->name};
-    const int error = call_begin(s, call);
-    return error || handle_lives(s, h) ? error : -EIO;
-}
-
-static int begin_at(tamiz_env_sim *s, struct call *call, tamiz_sim_call kind, const char *path)
-{
-    *call = (struct call){.kind = kind, .name = path_last(path)};
-    return call_begin(s, call);
-}
 
 /* ---- files ---- */
 
@@ -113,8 +38,8 @@ static int memory_open(void *ctx, const char *path, int flags, void **file)
     struct handle *h = handle_new(path, flags);
     if (!h)
         return -ENOMEM;
-    int error =
-        begin_at(s, &call, flags & TAMIZ_OPEN_CREATE ? TAMIZ_SIM_CREATE : TAMIZ_SIM_OPEN, path);
+    int error = call_begin_at(s, &call,
+                              flags & TAMIZ_OPEN_CREATE ? TAMIZ_SIM_CREATE : TAMIZ_SIM_OPEN, path);
     if (!error)
         error = open_path(s, path, h);
     if (!error && call.error)
@@ -133,7 +58,7 @@ static int memory_close(void *ctx, void *file)
     tamiz_env_sim *s = ctx;
     struct handle *h = file;
     struct call call;
-    int error = begin_on(s, &call, TAMIZ_SIM_CLOSE, h);
+    int error = call_begin_on(s, &call, TAMIZ_SIM_CLOSE, h);
     handle_drop(s, h);
     error = call_end(s, &call, error);
     handle_free(h);
@@ -185,7 +110,7 @@ static int64_t memory_read(void *ctx, void *file, uint64_t offset, void *buffer,
     struct handle *h = file;
     struct call call;
     size_t count = 0;
-    int error = begin_on(s, &call, TAMIZ_SIM_READ, h);
+    int error = call_begin_on(s, &call, TAMIZ_SIM_READ, h);
     if (!error && !(h->flags & TAMIZ_OPEN_READ) && h->flags & TAMIZ_OPEN_WRITE)
         error = -EBADF;
     if (!error && is_misaligned(h, offset, buffer, size))
@@ -201,7 +126,7 @@ static int memory_write(void *ctx, void *file, uint64_t offset, const void *data
     tamiz_env_sim *s = ctx;
     struct handle *h = file;
     struct call call;
-    int error = begin_on(s, &call, TAMIZ_SIM_WRITE, h);
+    int error = call_begin_on(s, &call, TAMIZ_SIM_WRITE, h);
     if (!error && !(h->flags & TAMIZ_OPEN_WRITE))
         error = -EBADF;
     if (!error && is_misaligned(h, offset, data, size))
@@ -216,7 +141,7 @@ static int memory_sync(void *ctx, void *file)
     tamiz_env_sim *s = ctx;
     struct handle *h = file;
     struct call call;
-    const int error = begin_on(s, &call, TAMIZ_SIM_FSYNC, h);
+    const int error = call_begin_on(s, &call, TAMIZ_SIM_FSYNC, h);
     if (!error && call.effect == TAMIZ_SIM_LOSE)
         node_lose(h->node, call.argument == 1);
     else if (!error)
@@ -229,7 +154,7 @@ static int memory_truncate(void *ctx, void *file, uint64_t size)
     tamiz_env_sim *s = ctx;
     struct handle *h = file;
     struct call call;
-    int error = begin_on(s, &call, TAMIZ_SIM_TRUNCATE, h);
+    int error = call_begin_on(s, &call, TAMIZ_SIM_TRUNCATE, h);
     if (!error && !(h->flags & TAMIZ_OPEN_WRITE))
         error = -EINVAL;
     if (!error)
@@ -242,7 +167,7 @@ static int memory_allocate(void *ctx, void *file, uint64_t size)
     tamiz_env_sim *s = ctx;
     struct handle *h = file;
     struct call call;
-    int error = begin_on(s, &call, TAMIZ_SIM_ALLOCATE, h);
+    int error = call_begin_on(s, &call, TAMIZ_SIM_ALLOCATE, h);
     if (!error && !(h->flags & TAMIZ_OPEN_WRITE))
         error = -EBADF;
     if (!error)
@@ -260,7 +185,7 @@ static int memory_file_info(void *ctx, void *file, tamiz_file_info *info)
     tamiz_env_sim *s = ctx;
     struct handle *h = file;
     struct call call;
-    const int error = begin_on(s, &call, TAMIZ_SIM_INFO, h);
+    const int error = call_begin_on(s, &call, TAMIZ_SIM_INFO, h);
     if (!error)
         *info = info_of(h->node);
     return call_end(s, &call, error);
@@ -273,7 +198,7 @@ static int memory_path_info(void *ctx, const char *path, tamiz_file_info *info)
     tamiz_env_sim *s = ctx;
     struct call call;
     struct place place;
-    int error = begin_at(s, &call, TAMIZ_SIM_INFO, path);
+    int error = call_begin_at(s, &call, TAMIZ_SIM_INFO, path);
     if (!error)
         error = tree_find_there(s, path, &place);
     if (!error)
@@ -304,7 +229,7 @@ static int memory_list(void *ctx, const char *directory,
     tamiz_env_sim *s = ctx;
     struct call call;
     struct buf names = buf_init(&alloc_libc);
-    int error = begin_at(s, &call, TAMIZ_SIM_LIST, directory);
+    int error = call_begin_at(s, &call, TAMIZ_SIM_LIST, directory);
     if (!error)
         error = names_of(s, directory, &names);
     error = call_end(s, &call, error);
@@ -322,7 +247,7 @@ static int memory_make_directory(void *ctx, const char *path)
     tamiz_env_sim *s = ctx;
     struct call call;
     struct place place;
-    int error = begin_at(s, &call, TAMIZ_SIM_MKDIR, path);
+    int error = call_begin_at(s, &call, TAMIZ_SIM_MKDIR, path);
     if (!error)
         error = tree_find(s, path, &place);
     if (!error)
@@ -334,7 +259,7 @@ static int memory_remove_directory(void *ctx, const char *path)
 {
     tamiz_env_sim *s = ctx;
     struct call call;
-    int error = begin_at(s, &call, TAMIZ_SIM_RMDIR, path);
+    int error = call_begin_at(s, &call, TAMIZ_SIM_RMDIR, path);
     if (!error)
         error = tree_remove(s, path, true);
     return call_end(s, &call, error);
@@ -344,7 +269,7 @@ static int memory_remove(void *ctx, const char *path)
 {
     tamiz_env_sim *s = ctx;
     struct call call;
-    int error = begin_at(s, &call, TAMIZ_SIM_UNLINK, path);
+    int error = call_begin_at(s, &call, TAMIZ_SIM_UNLINK, path);
     if (!error)
         error = tree_remove(s, path, false);
     return call_end(s, &call, error);
@@ -374,7 +299,7 @@ static int memory_sync_directory(void *ctx, const char *path)
 {
     tamiz_env_sim *s = ctx;
     struct call call;
-    int error = begin_at(s, &call, TAMIZ_SIM_DIRSYNC, path);
+    int error = call_begin_at(s, &call, TAMIZ_SIM_DIRSYNC, path);
     if (!error && s->files_open >= s->files_limit)
         error = -EMFILE; /* a directory is opened to be synced */
     if (!error)
@@ -418,7 +343,7 @@ static int memory_lock(void *ctx, const char *path, void **lock, char *holder, s
     struct handle *h = handle_new(path, 0);
     if (!h)
         return -ENOMEM;
-    int error = begin_at(s, &call, TAMIZ_SIM_LOCK, path);
+    int error = call_begin_at(s, &call, TAMIZ_SIM_LOCK, path);
     if (!error)
         error = lock_path(s, path, h);
     if (!error && call.error)
@@ -438,7 +363,7 @@ static int memory_unlock(void *ctx, void *lock)
     tamiz_env_sim *s = ctx;
     struct handle *h = lock;
     struct call call;
-    int error = begin_on(s, &call, TAMIZ_SIM_UNLOCK, h);
+    int error = call_begin_on(s, &call, TAMIZ_SIM_UNLOCK, h);
     lock_drop(s, h);
     error = call_end(s, &call, error);
     handle_free(h);

@@ -5,10 +5,6 @@
  *
  * What is opened may come from a stranger: a fifo or a device in place of a file is refused without
  * waiting for it, and nothing is written through a symbolic link.
- *
- * The lock is flock(): it belongs to the open file, not to the process as fcntl's does. So it also
- * refuses a second handle of the same process, holds whatever the path was called when it was
- * opened, and is not lost when some other part of the program opens and closes the same file.
  */
 #define _GNU_SOURCE /* O_DIRECT, fallocate, getrandom */
 #include "env/fs_posix.h"
@@ -19,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -31,17 +26,6 @@
 #include "base/hash.h"
 
 enum { MOST_AT_ONCE = 1 << 30 }; /* one pread or pwrite; Linux stops at 2 GiB - 4096 */
-
-/* Repeats a call that a signal interrupted. */
-#define RETRY(result, call)                                                                        \
-    do {                                                                                           \
-        (result) = (call);                                                                         \
-    } while ((result) < 0 && errno == EINTR)
-
-static int status_of(int result)
-{
-    return result < 0 ? -errno : 0;
-}
 
 /* ---- opening ---- */
 
@@ -57,7 +41,7 @@ static int open_flags(int flags)
     return mode | O_CLOEXEC | O_NOCTTY | O_NONBLOCK; /* the last, so that a fifo answers at once */
 }
 
-static int check_regular(int fd)
+int posix_check_regular(int fd)
 {
     struct stat info;
     if (fstat(fd, &info) < 0)
@@ -85,11 +69,11 @@ static int posix_open(void *ctx, const char *path, int flags, void **file)
     (void)ctx;
     *file = NULL;
     int fd;
-    RETRY(fd, open(path, open_flags(flags), 0600));
+    POSIX_RETRY(fd, open(path, open_flags(flags), 0600));
     if (fd < 0)
         return -errno;
     const bool direct = (flags & TAMIZ_OPEN_DIRECT) != 0;
-    int error = check_regular(fd);
+    int error = posix_check_regular(fd);
     if (!error && direct)
         error = make_direct(fd);
     if (error) {
@@ -107,7 +91,7 @@ static int posix_open(void *ctx, const char *path, int flags, void **file)
 }
 
 /* EINTR from close means closed on Linux, and closing again might hit another thread's file. */
-static int posix_close(void *ctx, void *file)
+int posix_close(void *ctx, void *file)
 {
     (void)ctx;
     return close(posix_fd(file)) < 0 && errno != EINTR ? -errno : 0;
@@ -125,7 +109,7 @@ int64_t posix_read(void *ctx, void *file, uint64_t offset, void *buffer, size_t 
     while (done < size) {
         const size_t part = size - done < MOST_AT_ONCE ? size - done : MOST_AT_ONCE;
         ssize_t n;
-        RETRY(n, pread(fd, (uint8_t *)buffer + done, part, (off_t)(offset + done)));
+        POSIX_RETRY(n, pread(fd, (uint8_t *)buffer + done, part, (off_t)(offset + done)));
         if (n < 0)
             return -errno;
         done += (size_t)n;
@@ -146,7 +130,7 @@ static int posix_write(void *ctx, void *file, uint64_t offset, const void *data,
     for (size_t done = 0; done < size;) {
         const size_t part = size - done < MOST_AT_ONCE ? size - done : MOST_AT_ONCE;
         ssize_t n;
-        RETRY(n, pwrite(fd, (const uint8_t *)data + done, part, (off_t)(offset + done)));
+        POSIX_RETRY(n, pwrite(fd, (const uint8_t *)data + done, part, (off_t)(offset + done)));
         if (n <= 0)
             return n < 0 ? -errno : -EIO;
         done += (size_t)n;
@@ -160,11 +144,11 @@ static int posix_sync(void *ctx, void *file)
     (void)ctx;
     int result;
 #if defined(__APPLE__)
-    RETRY(result, fcntl(posix_fd(file), F_FULLFSYNC));
+    POSIX_RETRY(result, fcntl(posix_fd(file), F_FULLFSYNC));
 #else
-    RETRY(result, fdatasync(posix_fd(file)));
+    POSIX_RETRY(result, fdatasync(posix_fd(file)));
 #endif
-    return status_of(result);
+    return posix_error(result);
 }
 
 static int posix_truncate(void *ctx, void *file, uint64_t size)
@@ -173,8 +157,8 @@ static int posix_truncate(void *ctx, void *file, uint64_t size)
     int result;
     if (size > INT64_MAX)
         return -EFBIG;
-    RETRY(result, ftruncate(posix_fd(file), (off_t)size));
-    return status_of(result);
+    POSIX_RETRY(result, ftruncate(posix_fd(file), (off_t)size));
+    return posix_error(result);
 }
 
 static int posix_allocate(void *ctx, void *file, uint64_t size)
@@ -186,8 +170,8 @@ static int posix_allocate(void *ctx, void *file, uint64_t size)
         return -EFBIG;
     if (size == 0)
         return 0;
-    RETRY(result, fallocate(posix_fd(file), FALLOC_FL_KEEP_SIZE, 0, (off_t)size));
-    return status_of(result);
+    POSIX_RETRY(result, fallocate(posix_fd(file), FALLOC_FL_KEEP_SIZE, 0, (off_t)size));
+    return posix_error(result);
 #else
     (void)file;
     (void)size;
@@ -204,7 +188,7 @@ static int posix_map(void *ctx, void *file, uint64_t offset, size_t size, void *
     int result;
     if (offset > INT64_MAX - size)
         return -EFBIG;
-    RETRY(result, fallocate(posix_fd(file), 0, (off_t)offset, (off_t)size));
+    POSIX_RETRY(result, fallocate(posix_fd(file), 0, (off_t)offset, (off_t)size));
     if (result < 0)
         return -errno;
     void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, posix_fd(file), (off_t)offset);
@@ -276,134 +260,45 @@ static int posix_list(void *ctx, const char *directory,
 static int posix_make_directory(void *ctx, const char *path)
 {
     (void)ctx;
-    return status_of(mkdir(path, 0700));
+    return posix_error(mkdir(path, 0700));
 }
 
 static int posix_remove_directory(void *ctx, const char *path)
 {
     (void)ctx;
-    return status_of(rmdir(path));
+    return posix_error(rmdir(path));
 }
 
 static int posix_rename(void *ctx, const char *from, const char *to)
 {
     (void)ctx;
-    return status_of(rename(from, to));
+    return posix_error(rename(from, to));
 }
 
 static int posix_link(void *ctx, const char *from, const char *to)
 {
     (void)ctx;
     /* What a symbolic link stands for, not the link: it must not lead anywhere else later. */
-    return status_of(linkat(AT_FDCWD, from, AT_FDCWD, to, AT_SYMLINK_FOLLOW));
+    return posix_error(linkat(AT_FDCWD, from, AT_FDCWD, to, AT_SYMLINK_FOLLOW));
 }
 
 static int posix_remove(void *ctx, const char *path)
 {
     (void)ctx;
-    return status_of(unlink(path));
+    return posix_error(unlink(path));
 }
 
 static int posix_sync_directory(void *ctx, const char *path)
 {
     (void)ctx;
     int fd, result;
-    RETRY(fd, open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    POSIX_RETRY(fd, open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (fd < 0)
         return -errno;
-    RETRY(result, fsync(fd));
-    const int error = status_of(result);
+    POSIX_RETRY(result, fsync(fd));
+    const int error = posix_error(result);
     (void)close(fd);                     /* was only read */
     return error == -EINVAL ? 0 : error; /* a file system that has nothing to sync here says so */
-}
-
-/* ---- the lock ---- */
-
-/* "pid 4711, since 2026-01-31 12:00:00 UTC", for whoever is refused. Not being able to say it does
- * not make the lock less held. */
-static void write_holder(int fd)
-{
-    char text[64];
-    struct tm tm;
-    const time_t now = time(NULL);
-    if (!gmtime_r(&now, &tm))
-        return;
-    const int pid = snprintf(text, sizeof text, "pid %ld, since ", (long)getpid());
-    const size_t size = (size_t)pid + strftime(text + pid, sizeof text - (size_t)pid,
-                                               "%Y-%m-%d %H:%M:%S UTC\n", &tm);
-    if (ftruncate(fd, 0) == 0)
-        (void)(pwrite(fd, text, size, 0) < 0);
-}
-
-static void read_holder(int fd, char *holder, size_t holder_size)
-{
-    if (holder_size == 0)
-        return;
-    const ssize_t n = pread(fd, holder, holder_size - 1, 0);
-    size_t end = n > 0 ? (size_t)n : 0;
-    for (size_t i = 0; i < end; i++) /* a file of a stranger: one line of plain text at most */
-        if (holder[i] < ' ' || holder[i] > '~')
-            end = i;
-    holder[end] = 0;
-    if (end > 4 && strncmp(holder, "pid ", 4) == 0 &&
-        strtol(holder + 4, NULL, 10) == (long)getpid())
-        (void)snprintf(holder + end, holder_size - end, " (this process)");
-}
-
-/* Whether `path` still leads to the file that is locked: its last holder may have removed it. */
-static bool still_there(int fd, const char *path)
-{
-    struct stat locked, named;
-    return fstat(fd, &locked) == 0 && stat(path, &named) == 0 && locked.st_dev == named.st_dev &&
-           locked.st_ino == named.st_ino;
-}
-
-/* 0 and *fd, or a negative errno; -ESTALE: worth another try. */
-static int lock_once(const char *path, int *fd, char *holder, size_t holder_size)
-{
-    const int mode = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK;
-    int result;
-    RETRY(*fd, open(path, mode, 0600));
-    if (*fd < 0)
-        return -errno;
-    int error = check_regular(*fd);
-    if (!error) {
-        RETRY(result, flock(*fd, LOCK_EX | LOCK_NB));
-        error = status_of(result);
-    }
-    if (error == -EWOULDBLOCK)
-        read_holder(*fd, holder, holder_size);
-    else if (!error && !still_there(*fd, path))
-        error = -ESTALE;
-    if (error) {
-        (void)close(*fd);
-        *fd = -1;
-    }
-    return error;
-}
-
-static int posix_lock(void *ctx, const char *path, void **lock, char *holder, size_t holder_size)
-{
-    (void)ctx;
-    enum { TRIES = 100 }; /* each failed one means that another store was just removed there */
-    int fd = -1;
-    int error = -ESTALE;
-    *lock = NULL;
-    for (int i = 0; i < TRIES && error == -ESTALE; i++)
-        error = lock_once(path, &fd, holder, holder_size);
-    if (error)
-        return error;
-    write_holder(fd);
-    *lock = posix_handle(fd, false);
-    return 0;
-}
-
-/* Unlocked by name, not only closed: a forked child may still have the descriptor. */
-static int posix_unlock(void *ctx, void *lock)
-{
-    const int error = status_of(flock(posix_fd(lock), LOCK_UN));
-    const int closed = posix_close(ctx, lock);
-    return error ? error : closed;
 }
 
 /* ---- clocks, randomness, the boot ---- */
@@ -438,11 +333,11 @@ static void posix_sleep_us(void *ctx, uint64_t us)
 static int read_small(const char *path, void *buffer, size_t size)
 {
     int fd;
-    RETRY(fd, open(path, O_RDONLY | O_CLOEXEC));
+    POSIX_RETRY(fd, open(path, O_RDONLY | O_CLOEXEC));
     if (fd < 0)
         return -errno;
     ssize_t n;
-    RETRY(n, read(fd, buffer, size));
+    POSIX_RETRY(n, read(fd, buffer, size));
     const int error = n < 0 ? -errno : (int)n;
     (void)close(fd);
     return error;
@@ -457,7 +352,7 @@ static int posix_random(void *ctx, void *buffer, size_t size)
         uint8_t *to = (uint8_t *)buffer + done;
         ssize_t n;
 #if defined(__linux__)
-        RETRY(n, getrandom(to, part, 0));
+        POSIX_RETRY(n, getrandom(to, part, 0));
         if (n < 0 && errno == ENOSYS)
             n = read_small("/dev/urandom", to, part);
         else if (n < 0)

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Shared by the two halves of the real file system: plain calls (fs_posix.c) and many reads at once
- * (uring.c).
+ * Shared by the parts of the real file system: plain calls (fs_posix.c), the lock (posix_lock.c)
+ * and many reads at once (uring.c).
  *
  * An open file is its descriptor and one bit, packed into the pointer that the table of functions
  * hands around: nothing to allocate, nothing to free.
  */
 #ifndef TAMIZ_ENV_FS_POSIX_H
 #define TAMIZ_ENV_FS_POSIX_H
+
+#include <errno.h>
 
 #include "tamiz/env.h"
 
@@ -29,8 +31,27 @@ static inline bool posix_is_direct(const void *file)
     return (uintptr_t)file & 1;
 }
 
-/* tamiz_env_ops.read */
+/* Repeats a call that a signal interrupted. */
+#define POSIX_RETRY(result, call)                                                                  \
+    do {                                                                                           \
+        (result) = (call);                                                                         \
+    } while ((result) < 0 && errno == EINTR)
+
+/* Of a call that returns -1 and sets errno: 0 or a negative errno. */
+static inline int posix_error(int result)
+{
+    return result < 0 ? -errno : 0;
+}
+
+/* 0, or a negative errno where the descriptor is no plain file. */
+int posix_check_regular(int fd);
+
+/* tamiz_env_ops.close, .read, .lock, .unlock */
+int posix_close(void *ctx, void *file);
 int64_t posix_read(void *ctx, void *file, uint64_t offset, void *buffer, size_t size);
+
+int posix_lock(void *ctx, const char *path, void **lock, char *holder, size_t holder_size);
+int posix_unlock(void *ctx, void *lock);
 
 /* tamiz_env_ops.read_many: io_uring where the library was built with it and the kernel allows it,
  * else pread. */

@@ -6,6 +6,7 @@
  *     sim_node.c   names now and on the disk, and what leads to what
  *     sim_tree.c   paths, and the calls that change names
  *     sim_fault.c  which call meets which fault
+ *     sim_handle.c open files and locks
  *     sim_tasks.c  tasks that take turns at named points
  *     sim.c        crashes, copies, limits, the clock: the public face
  *     fs_memory.c  the table of functions
@@ -214,5 +215,27 @@ int call_begin(tamiz_env_sim *s, struct call *call);
 /* The answer, given what the work came to: a fault's error where it went well. Releases the mutex.
  */
 int call_end(tamiz_env_sim *s, const struct call *call, int result);
+
+/* ---- sim_handle.c ---- */
+
+/* An open file or a lock. */
+struct handle {
+    uint64_t generation; /* of the program that opened it; 0: dropped */
+    struct node *node;
+    int flags;
+    char name[NAME_BYTES]; /* as opened, for faults */
+};
+
+/* Not tied to a node yet. NULL: out of memory. Needs no mutex. */
+struct handle *handle_new(const char *path, int flags);
+void handle_free(struct handle *h);
+/* Ties it to its node: 0 or a negative errno. The counterpart is handle_drop. */
+int handle_take(tamiz_env_sim *s, struct handle *h, struct node *node);
+void handle_drop(tamiz_env_sim *s, struct handle *h);
+bool handle_lives(const tamiz_env_sim *s, const struct handle *h);
+
+/* call_begin for an open file (-EIO: it is dead), and for a path. */
+int call_begin_on(tamiz_env_sim *s, struct call *call, tamiz_sim_call kind, const struct handle *h);
+int call_begin_at(tamiz_env_sim *s, struct call *call, tamiz_sim_call kind, const char *path);
 
 #endif

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The engine as WebAssembly: every floor but what needs a system (fs_posix.c, uring.c, thread.c), without zstd.
+# The engine as WebAssembly: every floor but what needs a system (fs_posix.c, posix_lock.c, uring.c, thread.c), without zstd.
 # Linked with wasm-ld itself: the clang driver would run wasm-opt where it finds one, and the bytes would change.
 #
 #     sh tools/page/wasm.sh OUT.wasm [clang]
@@ -20,7 +20,7 @@ for header in xxhash.h xxh3.h; do
 done
 for source in src/*/*.c tools/page/*.c; do
     case "$source" in
-        src/env/fs_posix.c | src/env/uring.c | src/env/thread.c) continue ;;
+        src/env/fs_posix.c | src/env/posix_lock.c | src/env/uring.c | src/env/thread.c) continue ;;
     esac
     printf '%s\n' "$source"
 done | LC_ALL=C sort >"$objects/sources"
