@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * tamiz_env_posix() where no system is: every call is answered ENOSYS. A store there is opened on
- * an env in memory, or on the embedder's own. (fs_posix.c, posix_lock.c and uring.c are not part of such a
- * build.)
+ * an env in memory, or on the embedder's own. (fs_posix.c, posix_lock.c and uring.c are not part of
+ * such a build.)
  */
 #include "env/env.h"
 
