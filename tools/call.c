@@ -65,6 +65,17 @@ int deliver_json(const struct call *call, struct text *out)
     return deliver(call, out);
 }
 
+int deliver_done(const struct call *call, tamiz_status st)
+{
+    struct text out = {0};
+    if (st != TAMIZ_OK)
+        return fail_status(call, st, NULL);
+    if (!call->json)
+        return EXIT_DONE;
+    text_word(&out, "{\"done\":true}");
+    return deliver_json(call, &out);
+}
+
 /* ---- taking apart ---- */
 
 static const struct flag *flag_find(const struct command *command, const char *name, size_t *index)

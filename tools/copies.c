@@ -12,14 +12,7 @@ const struct flag restore_flags[] = {
 
 int checkpoint_run(struct call *call, tamiz *db)
 {
-    struct text out = {0};
-    const tamiz_status st = tamiz_checkpoint(db, call->operands[1]);
-    if (st != TAMIZ_OK)
-        return fail_status(call, st, NULL);
-    if (!call->json)
-        return EXIT_DONE;
-    text_word(&out, "{\"done\":true}");
-    return deliver_json(call, &out);
+    return deliver_done(call, tamiz_checkpoint(db, call->operands[1]));
 }
 
 static int info_print(const struct call *call, const char *verb, const tamiz_backup_info *info)

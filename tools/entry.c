@@ -30,15 +30,6 @@ static tamiz_write_options write_options(const struct call *call)
     return options;
 }
 
-static int done_json(const struct call *call)
-{
-    struct text out = {0};
-    if (!call->json)
-        return EXIT_DONE;
-    text_word(&out, "{\"done\":true}");
-    return deliver_json(call, &out);
-}
-
 int put_check(const struct call *call)
 {
     struct text scratch = {0};
@@ -57,8 +48,8 @@ int put_run(struct call *call, tamiz *db)
     int status = EXIT_USAGE;
     if (call_number(call, "--ttl", &options.ttl) && call_bytes(call, call->operands[1], &key) &&
         call_bytes(call, call->operands[2], &value)) {
-        const tamiz_status st = tamiz_put(db, key.data, key.size, value.data, value.size, &options);
-        status = st == TAMIZ_OK ? done_json(call) : fail_status(call, st, NULL);
+        status =
+            deliver_done(call, tamiz_put(db, key.data, key.size, value.data, value.size, &options));
     }
     text_free(&key);
     text_free(&value);
@@ -71,8 +62,7 @@ int delete_run(struct call *call, tamiz *db)
     struct text key = {0};
     int status = EXIT_USAGE;
     if (call_bytes(call, call->operands[1], &key)) {
-        const tamiz_status st = tamiz_delete(db, key.data, key.size, &options);
-        status = st == TAMIZ_OK ? done_json(call) : fail_status(call, st, NULL);
+        status = deliver_done(call, tamiz_delete(db, key.data, key.size, &options));
     }
     text_free(&key);
     return status;
@@ -84,9 +74,8 @@ int delete_range_run(struct call *call, tamiz *db)
     struct text from = {0}, to = {0};
     int status = EXIT_USAGE;
     if (call_bytes(call, call->operands[1], &from) && call_bytes(call, call->operands[2], &to)) {
-        const tamiz_status st =
-            tamiz_delete_range(db, from.data, from.size, to.data, to.size, &options);
-        status = st == TAMIZ_OK ? done_json(call) : fail_status(call, st, NULL);
+        status = deliver_done(
+            call, tamiz_delete_range(db, from.data, from.size, to.data, to.size, &options));
     }
     text_free(&from);
     text_free(&to);

@@ -29,17 +29,10 @@ static int list(const struct call *call, tamiz *db)
 
 static int done(const struct call *call, tamiz_status st, const char *name)
 {
-    struct text out = {0};
-    if (st == TAMIZ_NOT_FOUND) {
-        (void)fail(call, "there is no keyspace %s", name);
-        return EXIT_NO;
-    }
-    if (st != TAMIZ_OK)
-        return fail_status(call, st, NULL);
-    if (!call->json)
-        return EXIT_DONE;
-    text_word(&out, "{\"done\":true}");
-    return deliver_json(call, &out);
+    if (st != TAMIZ_NOT_FOUND)
+        return deliver_done(call, st);
+    (void)fail(call, "there is no keyspace %s", name);
+    return EXIT_NO;
 }
 
 static int create(const struct call *call, tamiz *db, const char *name)

@@ -39,8 +39,8 @@ bool bytes_parse(const char *typed, bool hex, struct text *out, struct text *why
 /* The other way: printable characters and valid UTF-8 as they are, all else as \xNN; or hex. */
 void bytes_show(struct text *out, const void *data, size_t size, bool hex);
 
-/* Words for a person, in which a name may be any bytes: what would move a terminal is \xNN, all else
- * as it is. */
+/* Words for a person, in which a name may be any bytes: what would move a terminal is \xNN, all
+ * else as it is. */
 void words_show(struct text *out, const char *words);
 
 /* "1,234,567" */
@@ -50,7 +50,8 @@ void size_show(struct text *out, uint64_t bytes);
 
 /* The whole of `word` as a number; false: it is none, or out of range. */
 bool number_parse(const char *word, uint64_t *n);
-/* The same, or a number and a unit, as the bench takes them: k, m are 10^3, 10^6; K, M, G 2^10... */
+/* The same, or a number and a unit, as the bench takes them: k, m are 10^3, 10^6; K, M, G 2^10...
+ */
 bool count_parse(const char *word, uint64_t *n);
 bool real_parse(const char *word, double *x);
 

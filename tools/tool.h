@@ -50,7 +50,7 @@ struct command {
 struct call {
     const struct command *command;
     bool json, hex, in_shell;
-    struct text options; /* of every -o, in order; owned */
+    struct text options;  /* of every -o, in order; owned */
     const char *keyspace; /* --keyspace; NULL: the default one */
     int count;
     char **operands;
@@ -87,6 +87,9 @@ int fail_status(const struct call *call, tamiz_status status, const char *what);
 int deliver(const struct call *call, struct text *out);
 /* The same for a document in JSON: with a newline at its end. */
 int deliver_json(const struct call *call, struct text *out);
+
+/* The end of what has no answer but that it is done: the status' words where it is not. */
+int deliver_done(const struct call *call, tamiz_status st);
 
 /* Text that the library made, to stdout, ending in a newline; frees it. `st` below 0: says so. */
 int library_text_deliver(const struct call *call, tamiz_status st, char *text);

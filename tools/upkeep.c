@@ -175,20 +175,9 @@ int repair_run(struct call *call, tamiz *db)
 
 /* ---- the rest ---- */
 
-static int done_print(const struct call *call, tamiz_status st)
-{
-    struct text out = {0};
-    if (st != TAMIZ_OK)
-        return fail_status(call, st, NULL);
-    if (!call->json)
-        return EXIT_DONE;
-    text_word(&out, "{\"done\":true}");
-    return deliver_json(call, &out);
-}
-
 int flush_run(struct call *call, tamiz *db)
 {
-    return done_print(call, tamiz_flush(db));
+    return deliver_done(call, tamiz_flush(db));
 }
 
 int compact_run_command(struct call *call, tamiz *db)
@@ -199,8 +188,8 @@ int compact_run_command(struct call *call, tamiz *db)
     int status = EXIT_USAGE;
     if ((!from_typed || call_bytes(call, from_typed, &from)) &&
         (!to_typed || call_bytes(call, to_typed, &to)))
-        status = done_print(call, tamiz_compact(db, from_typed ? from.data : NULL, from.size,
-                                                to_typed ? to.data : NULL, to.size));
+        status = deliver_done(call, tamiz_compact(db, from_typed ? from.data : NULL, from.size,
+                                                  to_typed ? to.data : NULL, to.size));
     text_free(&from);
     text_free(&to);
     return status;
@@ -213,5 +202,5 @@ int destroy_run(struct call *call, tamiz *db)
     const tamiz_status st = tamiz_destroy(call->operands[0]);
     if (st == TAMIZ_NOT_FOUND)
         return fail(call, "%s", tamiz_error_detail());
-    return done_print(call, st);
+    return deliver_done(call, st);
 }

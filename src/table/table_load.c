@@ -79,28 +79,54 @@ done:
     return st;
 }
 
-/* Payload of a part that is not packed: from the tail, or read into `own`. */
-static tamiz_status read_part(struct op *op, const struct table *t, struct table_loaded *l,
-                              const struct tail *tail, struct extent extent,
-                              enum io_purpose purpose, struct buf *own, struct slice *payload)
+/* The payload of a part as stored: none but data blocks is packed. */
+static tamiz_status part_unseal(struct op *op, const struct table *t, const struct table_loaded *l,
+                                struct slice stored, struct extent extent, struct slice *payload)
 {
-    const uint64_t whole = extent_whole(extent);
-    struct slice stored;
     enum codec codec;
     tamiz_status st;
-    if (extent.offset >= tail->offset) {
-        stored = slice_of(tail->bytes.data + (extent.offset - tail->offset), (size_t)whole);
-    } else {
-        if (whole > SIZE_MAX / 2 || !buf_reserve(own, (size_t)whole))
-            TRY(op_fail_memory(op));
-        TRY(file_read(op, l->file, purpose, extent.offset, own->data, (size_t)whole));
-        stored = slice_of(own->data, (size_t)whole);
-    }
     TRY(block_unseal(op, stored, l->file_id, extent.offset, t->path, true, payload, &codec));
     if (codec != CODEC_NONE)
         TRY(op_fail(op, TAMIZ_NOT_SUPPORTED, "%s: block at offset %llu: expected codec 0, found %d",
                     t->path, (ull)extent.offset, codec));
 done:
+    return st;
+}
+
+/* The payload of a part: from the tail, or read into `own`. */
+static tamiz_status read_part(struct op *op, const struct table *t, struct table_loaded *l,
+                              const struct tail *tail, struct extent extent,
+                              enum io_purpose purpose, struct buf *own, struct slice *payload)
+{
+    const uint64_t whole = extent_whole(extent);
+    const uint8_t *stored = NULL;
+    tamiz_status st = TAMIZ_OK;
+    if (extent.offset >= tail->offset) {
+        stored = tail->bytes.data + (extent.offset - tail->offset);
+    } else {
+        if (whole > SIZE_MAX / 2 || !buf_reserve(own, (size_t)whole))
+            TRY(op_fail_memory(op));
+        TRY(file_read(op, l->file, purpose, extent.offset, own->data, (size_t)whole));
+        stored = own->data;
+    }
+    TRY(part_unseal(op, t, l, slice_of(stored, (size_t)whole), extent, payload));
+done:
+    return st;
+}
+
+/* The same, kept in `copy`. */
+static tamiz_status copy_part(struct op *op, const struct table *t, struct table_loaded *l,
+                              const struct tail *tail, struct extent extent, struct buf *copy)
+{
+    struct slice payload;
+    struct buf own = buf_init(t->world->alloc);
+    tamiz_status st;
+    TRY(read_part(op, t, l, tail, extent, IO_META, &own, &payload));
+    buf_slice_append(copy, payload);
+    if (copy->failed)
+        TRY(op_fail_memory(op));
+done:
+    buf_free(&own);
     return st;
 }
 
@@ -122,13 +148,8 @@ static void judge_blocks(struct table_loaded *l)
 static tamiz_status load_properties(struct op *op, const struct table *t, struct table_loaded *l,
                                     const struct tail *tail, const struct table_footer *footer)
 {
-    struct slice payload;
-    struct buf own = buf_init(t->world->alloc);
     tamiz_status st;
-    TRY(read_part(op, t, l, tail, footer->properties, IO_META, &own, &payload));
-    buf_slice_append(&l->properties_bytes, payload);
-    if (l->properties_bytes.failed)
-        TRY(op_fail_memory(op));
+    TRY(copy_part(op, t, l, tail, footer->properties, &l->properties_bytes));
     TRY(table_properties_decode(op, buf_slice(&l->properties_bytes), t->path, &l->properties));
     judge_blocks(l);
     l->seq_max = l->properties.seq_max;
@@ -144,7 +165,6 @@ static tamiz_status load_properties(struct op *op, const struct table *t, struct
                     slice_print(l->properties.hash_name, found, sizeof found)));
     }
 done:
-    buf_free(&own);
     return st;
 }
 
@@ -197,16 +217,10 @@ done:
 static tamiz_status read_ranges(struct op *op, const struct table *t, struct table_loaded *l,
                                 const struct tail *tail, const struct table_footer *footer)
 {
-    struct slice payload;
-    struct buf own = buf_init(t->world->alloc);
     tamiz_status st;
-    TRY(read_part(op, t, l, tail, footer->ranges, IO_META, &own, &payload));
-    buf_slice_append(&l->ranges_bytes, payload);
-    if (l->ranges_bytes.failed)
-        TRY(op_fail_memory(op));
+    TRY(copy_part(op, t, l, tail, footer->ranges, &l->ranges_bytes));
     TRY(ranges_decode(op, t->world->alloc, buf_slice(&l->ranges_bytes), &l->ranges));
 done:
-    buf_free(&own);
     return st;
 }
 
@@ -233,7 +247,6 @@ static tamiz_status read_filter_block(struct op *op, const struct table *t, stru
                                       struct extent extent, struct slice *payload)
 {
     const uint64_t whole = extent_whole(extent);
-    enum codec codec;
     tamiz_status st;
     l->filter_memory =
         whole > SIZE_MAX / 2 ? NULL : mem_new_aligned(room_of(t), (size_t)whole, FILTER_ALIGN);
@@ -241,10 +254,7 @@ static tamiz_status read_filter_block(struct op *op, const struct table *t, stru
         return op_fail_memory(op);
     l->filter_memory_size = (size_t)whole;
     TRY(file_read(op, l->file, IO_FILTER, extent.offset, l->filter_memory, (size_t)whole));
-    TRY(block_unseal(op, slice_of(l->filter_memory, (size_t)whole), l->file_id, extent.offset,
-                     t->path, true, payload, &codec));
-    if (codec != CODEC_NONE)
-        TRY(op_fail(op, TAMIZ_NOT_SUPPORTED, "codec %d is unknown here", codec));
+    TRY(part_unseal(op, t, l, slice_of(l->filter_memory, (size_t)whole), extent, payload));
 done:
     return st;
 }

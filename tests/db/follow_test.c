@@ -289,7 +289,7 @@ static int open_below(void *ctx, const char *path, int flags, void **file)
 static int size_after_the_act(void *ctx, void *file, tamiz_file_info *info)
 {
     if (file == meanwhile.log && meanwhile.act) {
-        void (*act)(tamiz *db) = meanwhile.act;
+        void (*act)(tamiz * db) = meanwhile.act;
         meanwhile.act = NULL;
         act(meanwhile.db);
     }
@@ -334,7 +334,7 @@ static tamiz *open_meanwhile(struct world w, tamiz *db, void (*act)(tamiz *db))
 static void what_is_seen_is_one_moment_whatever_comes_in_between(void **state)
 {
     (void)state;
-    void (*const acts[])(tamiz *db) = {ingest_and_write, drop_and_write, flush_and_write};
+    void (*const acts[])(tamiz * db) = {ingest_and_write, drop_and_write, flush_and_write};
     for (size_t i = 0; i < 3; i++) {
         struct world w = world_new(20 + i);
         tamiz_options o = TAMIZ_OPTIONS_INIT;
