@@ -221,7 +221,8 @@ tamiz_status tamiz_step(tamiz *db, uint64_t budget_us, bool *more)
     if (st != TAMIZ_OK)
         return st;
     struct store *s = db->store;
-    const uint64_t end = env_monotonic_ns(s->env) + budget_us * 1000;
+    const uint64_t now = env_monotonic_ns(s->env), most = UINT64_MAX - now;
+    const uint64_t end = budget_us < most / 1000 ? now + budget_us * 1000 : UINT64_MAX;
     if (s->options.sync == TAMIZ_SYNC_INTERVAL && !s->options.read_only && write_sync_is_due(s))
         (void)tamiz_sync(db); /* a failure stands in the log and meets the next writer */
     while (background_step(s) && env_monotonic_ns(s->env) < end)

@@ -148,6 +148,24 @@ static void each_keyspace_has_its_own_quiet_time(void **state)
     idle_close(&i);
 }
 
+static void a_step_without_end_does_all_there_is(void **state)
+{
+    (void)state;
+    bool more = true;
+    tamiz *other = NULL;
+    struct idle i = idle_open("idle_merge=1000");
+    assert_public(tamiz_keyspace_open(i.db, "other", NULL, &other), TAMIZ_OK);
+    for (int run = 0; run < 2; run++) {
+        put_run(i.db, "a");
+        put_run(other, "b");
+    }
+    tamiz_env_sim_clock_advance(i.w.sim, 2000 * MS);
+    assert_public(tamiz_step(i.db, UINT64_MAX, &more), TAMIZ_OK); /* two jobs */
+    assert_false(more);
+    assert_int_equal(runs_of(i.db) + runs_of(other), 2);
+    idle_close(&i);
+}
+
 /* ---- reads pay for it ---- */
 
 static void seek_often(tamiz *db, unsigned times)
@@ -288,6 +306,7 @@ int main(void)
         cmocka_unit_test(runs_are_merged_when_nobody_has_written_for_so_long),
         cmocka_unit_test(what_is_at_rest_is_not_merged_again),
         cmocka_unit_test(never_means_never),
+        cmocka_unit_test(a_step_without_end_does_all_there_is),
         cmocka_unit_test(each_keyspace_has_its_own_quiet_time),
         cmocka_unit_test(beside_a_writer_runs_are_merged_when_reads_have_paid_for_it),
         cmocka_unit_test(reads_of_a_tree_at_rest_pay_for_nothing_that_comes_later),
