@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * How a store behaves: one field a knob. TAMIZ_OPTIONS_INIT holds the defaults, so that 0 stays a
- * value; every field can be set from text with tamiz_options_set, and its bounds are in the same
- * table (src/db/options.c).
+ * value; all but pointers can be set from text with tamiz_options_set. Ranges and defaults are in
+ * docs/options.md, as `tamiz options` prints them: a number out of its range is
+ * TAMIZ_INVALID_ARGUMENT when the store is opened.
  */
 #ifndef TAMIZ_OPTIONS_H
 #define TAMIZ_OPTIONS_H
@@ -43,36 +44,37 @@ typedef enum tamiz_filter_memory { TAMIZ_FILTER_UNIFORM, TAMIZ_FILTER_MONKEY } t
 enum { TAMIZ_LEVELS = 8 }; /* levels 0..7 */
 
 typedef struct tamiz_options {
-    size_t struct_size;
+    size_t struct_size;     /* sizeof(tamiz_options): TAMIZ_OPTIONS_INIT sets it */
     bool create_if_missing; /* make the store where there is none */
-    bool error_if_exists;   /* refuse one that is there   */
-    bool read_only;         /* no lock, nothing changes on disk         */
-    bool
-        direct_io; /* O_DIRECT for tables; where the file system refuses, buffered, with an event */
-    bool verify;   /* check a block's checksum when it is read   */
+    bool error_if_exists;   /* refuse one that is there */
+    bool read_only;         /* no lock, nothing changes on disk */
+    /* O_DIRECT for tables; where the file system refuses, buffered, with an event. */
+    bool direct_io;
+    bool verify;       /* check a block's checksum when it is read */
     uint64_t memtable; /* bytes at which a memtable is sealed */
-    uint64_t cache;    /* bytes of the block cache, all keyspaces together; 0: no cache    */
-    uint64_t block;    /* bytes of a data block before compression    */
-    uint64_t table;    /* bytes at which a table is ended    */
+    uint64_t cache;    /* bytes of the block cache, all keyspaces together; 0: no cache */
+    uint64_t block;    /* bytes of a data block before compression */
+    uint64_t table;    /* bytes at which a table is ended */
     tamiz_filter_policy filter;
-    tamiz_filter_memory filter_memory;
+    tamiz_filter_memory filter_memory; /* all runs the same bits a key, or more where they pay */
     tamiz_compression compression[TAMIZ_LEVELS]; /* by level */
-    int compression_level[TAMIZ_LEVELS];         /* zstd's, 1..19         */
+    int compression_level[TAMIZ_LEVELS];         /* zstd's, 1..19 */
     tamiz_compaction compaction;
-    uint32_t size_ratio;  /* each level is so many times larger than the one above  */
-    uint32_t level0_runs; /* runs in level 0 that start a compaction; fewer, where reads have paid
-                             for it (idle_merge) */
-    uint32_t level0_stop; /* runs in level 0 at which writers wait */
-    uint32_t threads;     /* background threads; 0: work is done inside calls and tamiz_step     */
-    tamiz_sync_mode sync; /* when the log reaches the disk */
-    uint32_t sync_interval_ms;
-    uint32_t max_open_files;   /* never exceeded; 0: by the process's limit. Where reads go through
-                                  io_uring the process has up to four descriptors beside them   */
-    tamiz_event_log log;       /* events; the default is silence       */
-    const tamiz_env *env;      /* NULL: tamiz_env_posix()      */
+    uint32_t size_ratio; /* each level is so many times larger than the one above */
+    /* Runs in level 0 that start a compaction; fewer, where reads have paid for it (idle_merge). */
+    uint32_t level0_runs;
+    uint32_t level0_stop;      /* runs in level 0 at which writers wait; above level0_runs */
+    uint32_t threads;          /* background threads; 0: work is done inside calls and tamiz_step */
+    tamiz_sync_mode sync;      /* when the log reaches the disk: docs/durability.md */
+    uint32_t sync_interval_ms; /* of TAMIZ_SYNC_INTERVAL, 1..3600000; else not looked at */
+    /* Never exceeded, at least 16; 0: by the process's limit. Where reads go through io_uring the
+     * process has up to four descriptors beside them. */
+    uint32_t max_open_files;
+    tamiz_event_log log;       /* events; the default is silence. `ctx` outlives the store */
+    const tamiz_env *env;      /* borrowed, outlives the store; NULL: tamiz_env_posix() */
     tamiz_allocator allocator; /* resize NULL: libc */
-    uint32_t
-        audit; /* one read in so many also looks into the tables whose filters said no; 0: none */
+    /* One read in so many also looks into the tables whose filters said no; 0: none. */
+    uint32_t audit;
     /* Each table that is written also gets a filter over the prefixes of its keys, of the kind and
      * bits of `filter` (none with filter=none), which iterators ask whose bounds leave only keys of
      * one prefix: docs/prefixes.md. Tables remember how their prefixes are found, so that a change
@@ -92,7 +94,7 @@ typedef struct tamiz_options {
     uint32_t idle_merge;
 } tamiz_options;
 
-/* The defaults, struct_size set. */
+/* The defaults, struct_size set. NULL is fine. */
 TAMIZ_API void tamiz_options_init(tamiz_options *options);
 
 /*
@@ -105,7 +107,7 @@ TAMIZ_API tamiz_status tamiz_options_set(tamiz_options *options, const char *tex
 /* All fields as text that tamiz_options_set reads back; *text is freed with tamiz_free. */
 TAMIZ_API tamiz_status tamiz_options_text(const tamiz_options *options, char **text);
 
-/* One line a knob, "name  meaning  bounds  default", for --help; *text is freed with tamiz_free. */
+/* One line a knob, "name  default  meaning; bounds", for --help; *text is freed with tamiz_free. */
 TAMIZ_API tamiz_status tamiz_options_help(char **text);
 
 #define TAMIZ_OPTIONS_INIT                                                                         \

@@ -5,11 +5,15 @@
  * asked.
  *
  *     tamiz *db;
- *     if (tamiz_open("words", NULL, &db) != TAMIZ_OK) { puts(tamiz_error_detail()); return 1; }
+ *     if (tamiz_open("words", NULL, &db) != TAMIZ_OK)
+ *         return puts(tamiz_error_detail());
  *     tamiz_put(db, "sieve", 5, "tamiz", 5, NULL);
  *     void *value; size_t size;
- *     if (tamiz_get(db, "sieve", 5, &value, &size, NULL) == TAMIZ_OK) { use(value, size);
- * tamiz_free(value); } tamiz_close(db);
+ *     if (tamiz_get(db, "sieve", 5, &value, &size, NULL) == TAMIZ_OK) {
+ *         use(value, size);
+ *         tamiz_free(value);
+ *     }
+ *     tamiz_close(db);
  *
  * Keys are 0 to 65,535 bytes, values 0 to 2^30 bytes, any bytes; the empty key is a key. Keys are
  * ordered as memcmp orders them, a prefix first. A larger one is TAMIZ_INVALID_ARGUMENT.
@@ -19,7 +23,11 @@
  * the child's calls return TAMIZ_INVALID_ARGUMENT.
  *
  * Errors: below 0 is wrong, above 0 an ordinary "no". No call prints, aborts or installs handlers.
- * On failure an out-parameter is empty. tamiz_error_detail() has the words.
+ * On failure an out-parameter is empty. tamiz_error_detail() has the words. Besides what a call
+ * names, any may return TAMIZ_INVALID_ARGUMENT (a NULL where none may be, a forked child's
+ * handle), TAMIZ_IO_ERROR, TAMIZ_CORRUPTION of what it reads, and TAMIZ_OUT_OF_MEMORY.
+ *
+ * Bytes handed in are borrowed for the call and copied. Options, too, but for what they point to.
  */
 #ifndef TAMIZ_TAMIZ_H
 #define TAMIZ_TAMIZ_H
@@ -38,9 +46,7 @@ typedef struct tamiz_batch tamiz_batch;       /* writes that happen together   *
 typedef struct tamiz_snapshot tamiz_snapshot; /* a moment to read at           */
 typedef struct tamiz_iter tamiz_iter;
 
-/* ---- opening
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- opening ---- */
 
 /*
  * Opens the store in directory `path`; options NULL: the defaults. *db is NULL on failure. The
@@ -74,11 +80,12 @@ TAMIZ_API tamiz_status tamiz_close(tamiz *db);
  * detail says which file); nothing was touched. */
 TAMIZ_API tamiz_status tamiz_destroy(const char *path);
 
-/* The background's standing error, or OK. */
+/* The background's standing error, with its words, or OK. It is tried again by itself, with growing
+ * pauses, and OK once that has succeeded. Cheap. */
 TAMIZ_API tamiz_status tamiz_health(tamiz *db);
 
-/* With threads=0: does background work for about budget_us microseconds (at least one job if there
- * is one); *more: some is left. */
+/* For threads=0: does background work for about budget_us microseconds (at least one job if there
+ * is one; UINT64_MAX: all of it); *more: some is left. Returns what tamiz_health would. */
 TAMIZ_API tamiz_status tamiz_step(tamiz *db, uint64_t budget_us, bool *more);
 
 typedef struct tamiz_report {
@@ -106,14 +113,12 @@ TAMIZ_API tamiz_status tamiz_verify(tamiz *db, tamiz_report *report);
  * subdirectory "lost": nothing is deleted. Newer values win and deletes stay deleted, also where
  * the manifest is lost; but a delete that stood where nothing can be read is lost with it. `report`
  * may be NULL: each find is told, with what it cost. TAMIZ_OK: the store can be opened again,
- * whatever report->damaged says. TAMIZ_NOT_FOUND: no store of tamiz. TAMIZ_NOT_SUPPORTED: some of it
- * is of a newer format, or of a part not built in. A failure leaves it as it was. */
+ * whatever report->damaged says. TAMIZ_NOT_FOUND: no store of tamiz. TAMIZ_NOT_SUPPORTED: some of
+ * it is of a newer format, or of a part not built in. A failure leaves it as it was. */
 TAMIZ_API tamiz_status tamiz_repair(const char *path, const tamiz_options *options,
                                     tamiz_report *report);
 
-/* ---- writing
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- writing ---- */
 
 typedef struct tamiz_write_options {
     size_t struct_size;
@@ -176,9 +181,7 @@ TAMIZ_API tamiz_status tamiz_compact(tamiz *db, const void *from, size_t from_si
  * For tests and teaching. */
 TAMIZ_API tamiz_status tamiz_compact_table(tamiz *db, unsigned level, size_t index);
 
-/* ---- reading
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- reading ---- */
 
 typedef struct tamiz_read_options {
     size_t struct_size;
@@ -249,9 +252,7 @@ tamiz_iter_status(const tamiz_iter *iter); /* an error ends validity and shows h
 TAMIZ_API uint64_t tamiz_iter_steps(const tamiz_iter *iter);
 TAMIZ_API void tamiz_iter_close(tamiz_iter *iter); /* NULL is fine */
 
-/* ---- keyspaces
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- keyspaces ---- */
 
 /*
  * A keyspace is a tree of its own in the store: its own keys, memtables, tables, filters and
@@ -289,9 +290,7 @@ TAMIZ_API tamiz_status tamiz_keyspace_open(tamiz *db, const char *name,
  */
 TAMIZ_API tamiz_status tamiz_keyspace_drop(tamiz *db, const char *name);
 
-/* ---- building tables with no store, and taking them in
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- building tables with no store, and taking them in ---- */
 
 typedef struct tamiz_table_writer tamiz_table_writer;
 
@@ -335,9 +334,7 @@ TAMIZ_API void tamiz_table_writer_abandon(tamiz_table_writer *writer); /* NULL i
  */
 TAMIZ_API tamiz_status tamiz_ingest(tamiz *db, const char *const paths[], size_t n);
 
-/* ---- copies
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- copies ---- */
 
 /*
  * An openable copy of the store at `path`, where nothing may stand yet: all that was acknowledged
@@ -377,9 +374,7 @@ TAMIZ_API tamiz_status tamiz_backup(tamiz *db, const char *directory, tamiz_back
 TAMIZ_API tamiz_status tamiz_restore(const char *directory, uint64_t number, const char *path,
                                      const tamiz_options *options, tamiz_backup_info *info);
 
-/* ---- seeing
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- seeing ---- */
 
 /* Purposes of device reads and writes. */
 typedef struct tamiz_io_stats {
@@ -390,9 +385,10 @@ typedef struct tamiz_level_stats {
     uint64_t tables, bytes, keys; /* now */
     uint64_t filter_bytes; /* of the tables' filters, on disk                                  */
     uint64_t tables_considered; /* tables whose range spans a key that was asked for */
-    uint64_t filter_probes;     /* negatives, true and false positives; and where tamiz_may_contain
-                                   heard     "maybe", or a read failed behind one, which nothing judged */
-    uint64_t filter_negatives;  /* probes avoided: "definitely absent" */
+    /* Negatives, true and false positives; and where tamiz_may_contain heard "maybe", or a read
+     * failed behind one, which nothing judged. */
+    uint64_t filter_probes;
+    uint64_t filter_negatives; /* probes avoided: "definitely absent" */
     uint64_t filter_true_positives;
     uint64_t filter_false_positives;
     double filter_expected_false_positives; /* theory: each probe of an absent key counts its
