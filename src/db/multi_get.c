@@ -470,7 +470,8 @@ tamiz_status db_multi_get(struct op *op, struct tamiz *db, size_t n, const void 
     struct left *left = many ? mem_new_array(op->alloc, many, sizeof *left) : NULL;
     tamiz_status st = TAMIZ_OK;
     if (!chunk)
-        st = op_fail(op, TAMIZ_NOT_SUPPORTED, "more than %d runs", PAIRS);
+        st = op_fail(op, TAMIZ_NOT_SUPPORTED, "multi_get: the tree has %u runs: want at most %d",
+                     view->version->run_count, PAIRS);
     else if (!m || (many && !left))
         st = op_fail_memory(op);
     for (size_t i = 0; i < n && st != TAMIZ_OK; i++)

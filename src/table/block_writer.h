@@ -4,10 +4,10 @@
  * index.
  *
  * With a dictionary the first blocks wait, up to BLOCK_WRITER_WAIT bytes of them or to the table's
- * end. The dictionary is trained from them, they are packed with it and without, and it is kept only
- * where they become smaller by more than its own size and a 64th. Then they go out, and the blocks behind them
- * are packed as they come. Too few blocks, or blocks that teach nothing, leave a table packed with
- * plain zstd.
+ * end. The dictionary is trained from them, they are packed with it and without, and it is kept
+ * only where they become smaller by more than its own size and a 64th. Then they go out, and the
+ * blocks behind them are packed as they come. Too few blocks, or blocks that teach nothing, leave a
+ * table packed with plain zstd.
  */
 #ifndef TAMIZ_TABLE_BLOCK_WRITER_H
 #define TAMIZ_TABLE_BLOCK_WRITER_H
