@@ -9,7 +9,6 @@
 #include <assert.h>
 
 #include "base/expiry.h"
-#include "table/columns.h"
 #include "table/table_inside.h"
 
 typedef unsigned long long ull; /* for printing */
@@ -261,84 +260,6 @@ static void judge(struct op *op, const struct table *t, const struct table_read 
         count_absent(op, t, how);
 }
 
-/* ---- blocks into memory ---- */
-
-tamiz_status block_load_begin(struct op *op, struct table *t, struct table_loaded *l,
-                              uint32_t block, struct block_load *load)
-{
-    const struct extent extent = index_extent(l->index, block);
-    const uint64_t raw = index_raw_size(l->index, block);
-    *load = (struct block_load){.block = block, .extent = extent};
-    if (raw != extent.size && raw > BLOCK_RAW_MAX_COMPRESSED)
-        return op_fail(op, TAMIZ_CORRUPTION,
-                       "%s: packed block at offset %llu: expected at most %d bytes unpacked, "
-                       "found %llu",
-                       t->path, (ull)extent.offset, BLOCK_RAW_MAX_COMPRESSED, (ull)raw);
-    static_assert((int)BLOCK_TRAILER_SIZE <= (int)BLOCK_SLACK,
-                  "the trailer is read into the slack");
-    load->target = cached_block_new(t->world->cache, (size_t)raw, l->block_entries);
-    if (!load->target)
-        return op_fail_memory(op);
-    load->bytes = cached_block_payload(load->target);
-    if (raw == extent.size)
-        return TAMIZ_OK;
-    load->bytes = load->packed = mem_new(t->world->alloc, (size_t)extent_whole(extent));
-    if (load->packed)
-        return TAMIZ_OK;
-    block_load_abandon(t, load);
-    return op_fail_memory(op);
-}
-
-void block_load_abandon(struct table *t, struct block_load *load)
-{
-    cached_block_unpin(load->target);
-    mem_free(t->world->alloc, load->packed, (size_t)extent_whole(load->extent));
-    load->target = NULL;
-    load->packed = NULL;
-}
-
-/* Payload of the target, from the stored bytes. */
-static tamiz_status unpack(struct op *op, struct table *t, struct table_loaded *l,
-                           const struct block_load *load, struct slice *payload)
-{
-    const uint64_t raw = index_raw_size(l->index, load->block);
-    const struct slice stored = slice_of(load->bytes, (size_t)extent_whole(load->extent));
-    enum codec codec;
-    tamiz_status st;
-    TRY(block_unseal(op, stored, l->file_id, load->extent.offset, t->path, t->world->verify,
-                     payload, &codec));
-    if ((codec != CODEC_NONE) != (load->packed != NULL))
-        TRY(op_fail(op, TAMIZ_CORRUPTION,
-                    "%s: block at offset %llu, codec %d: expected %llu bytes, found %llu", t->path,
-                    (ull)load->extent.offset, codec, (ull)raw, (ull)load->extent.size));
-    if (load->packed)
-        TRY(columns_unpack(op, cache_codec(t->world->cache),
-                           &(const struct packed_block){*payload, raw, codec, l->dictionary,
-                                                        t->path, load->extent.offset},
-                           cached_block_payload(load->target)));
-    *payload = slice_of(cached_block_payload(load->target), (size_t)raw);
-done:
-    return st;
-}
-
-tamiz_status block_load_end(struct op *op, struct table *t, struct table_loaded *l,
-                            struct block_load *load, struct cached_block **block)
-{
-    struct slice payload;
-    tamiz_status st;
-    TRY(unpack(op, t, l, load, &payload));
-    if (!block_open(payload, &load->target->block))
-        TRY(op_fail(
-            op, TAMIZ_CORRUPTION,
-            "%s: block at offset %llu: expected a data block, found %zu bytes that are none",
-            t->path, (ull)load->extent.offset, payload.size));
-    *block = load->target;
-    load->target = NULL;
-done:
-    block_load_abandon(t, load);
-    return st;
-}
-
 /* ---- get ---- */
 
 /* Does the table know the key at all, at whatever time? Asked only where the answer was no. */
@@ -537,75 +458,4 @@ tamiz_status table_cover(struct op *op, struct table *t, const struct lookup *lo
 void table_covered(struct op *op, const struct table *t, const struct table_read *how)
 {
     table_step(op, t, how, TAMIZ_STEP_RANGE_TOMBSTONE, step_plain(""));
-}
-
-/* ---- what it says of itself ---- */
-
-uint64_t table_fence8(const struct table *t, uint32_t block, size_t skip)
-{
-    struct slice prefix;
-    const struct slice rest = index_fence(table_loaded_of(t)->index, block, &prefix);
-    if (skip >= prefix.size)
-        return slice_prefix8(rest, skip - prefix.size);
-    uint8_t bytes[8] = {0};
-    const size_t own = prefix.size - skip < sizeof bytes ? prefix.size - skip : sizeof bytes;
-    const size_t more = rest.size < sizeof bytes - own ? rest.size : sizeof bytes - own;
-    memcpy(bytes, (const uint8_t *)prefix.data + skip, own);
-    if (more)
-        memcpy(bytes + own, rest.data, more);
-    return slice_prefix8(slice_of(bytes, sizeof bytes), 0);
-}
-
-const struct table_properties *table_properties(const struct table *t)
-{
-    return &table_loaded_of(t)->properties;
-}
-
-const struct filter_view *table_filter(const struct table *t)
-{
-    return &table_loaded_of(t)->filter;
-}
-
-const char *table_filter_missing(const struct table *t)
-{
-    return table_loaded_of(t)->filter_missing;
-}
-
-uint64_t table_number(const struct table *t)
-{
-    return t->number;
-}
-
-const char *table_path(const struct table *t)
-{
-    return t->path;
-}
-
-uint64_t table_file_id(const struct table *t)
-{
-    return table_loaded_of(t)->file_id;
-}
-
-uint64_t table_file_size(const struct table *t)
-{
-    return table_loaded_of(t)->file_size;
-}
-
-uint64_t table_filter_bytes(const struct table *t)
-{
-    const size_t whole = table_loaded_of(t)->filter_memory_size;
-    return whole ? whole - BLOCK_TRAILER_SIZE : 0;
-}
-
-uint32_t table_blocks(const struct table *t)
-{
-    return index_count(table_loaded_of(t)->index);
-}
-
-size_t table_memory(const struct table *t)
-{
-    const struct table_loaded *l = table_loaded_of(t);
-    return l ? index_memory(l->index) + l->filter_memory_size +
-                   index_count(l->index) * sizeof *l->places + codec_reader_memory(l->dictionary)
-             : 0;
 }

@@ -2,19 +2,12 @@
  *
  * A walk over one table. It holds one block at a time, pinned, so that it may outlive epochs; any
  * entry of it is reached by its number, so that going back costs what going forward does.
- *
- * Blocks that the walk takes from the device one after the other are read ahead: from the third on
- * in pieces that double up to TABLE_READ_AHEAD, into a buffer of the walk's own, from which each
- * block is checked and unpacked when its turn comes.
  */
 #include "table/block_walk.h"
+#include "table/read_ahead.h"
 #include "table/table_inside.h"
 
-enum {
-    SEQUENTIAL_FROM = 2,    /* device reads in a row before the first read ahead */
-    AHEAD_FIRST = 32 << 10, /* bytes of the first piece */
-    KEY_ROOM_KEPT = 4096,   /* while it rests */
-};
+enum { KEY_ROOM_KEPT = 4096 }; /* while it rests */
 
 struct table_iter {
     struct iter base;
@@ -30,11 +23,8 @@ struct table_iter {
     struct block_near narrow;
     struct block_walk walk;
 
-    uint32_t sequential; /* blocks in a row that were not in the cache, up to the held one */
-    uint32_t walked;     /* blocks in a row, forwards */
-    struct buf ahead;    /* stored bytes of the file from ahead_offset on */
-    uint64_t ahead_offset;
-    size_t ahead_bytes; /* of the next piece */
+    uint32_t walked; /* blocks in a row, forwards */
+    struct read_ahead ahead;
 };
 
 static struct table_iter *self(struct iter *it)
@@ -75,105 +65,16 @@ static struct cached_block *from_cache(struct table_iter *it, uint32_t block)
     return b;
 }
 
-static bool is_ahead(const struct table_iter *it, struct extent e)
-{
-    return e.offset >= it->ahead_offset && e.offset - it->ahead_offset <= it->ahead.size &&
-           extent_whole(e) <= it->ahead.size - (e.offset - it->ahead_offset);
-}
-
-/* Bytes to read at once from `block` on: whole blocks, as many as the walk has earned. */
-static size_t piece(const struct table_iter *it, uint32_t block)
-{
-    const struct extent first = index_extent(it->loaded->index, block);
-    uint64_t size = extent_whole(first);
-    if (it->sequential < SEQUENTIAL_FROM)
-        return (size_t)size;
-    const uint32_t count = index_count(it->loaded->index);
-    for (uint32_t b = block + 1; b < count; b++) {
-        const uint64_t more = extent_whole(index_extent(it->loaded->index, b));
-        if (size + more > it->ahead_bytes)
-            break;
-        size += more;
-    }
-    return (size_t)size;
-}
-
-static tamiz_status device_read(struct table_iter *it, uint64_t offset, void *buffer, size_t size,
-                                uint64_t *nanoseconds)
-{
-    struct op *op = it->base.op;
-    const tamiz_env *env = it->table->world->env;
-    const uint64_t started = op->trace ? env_monotonic_ns(env) : 0;
-    struct file_pool *files = it->table->world->files;
-    struct file *file;
-    tamiz_status st = file_pool_acquire(op, files, &it->table->file, &file);
-    if (st != TAMIZ_OK)
-        return st;
-    st = file_read(op, file, it->how.purpose, offset, buffer, size);
-    file_pool_release(files, &it->table->file);
-    *nanoseconds = op->trace ? env_monotonic_ns(env) - started : 0;
-    if (st == TAMIZ_OK && !compacting(it))
-        counter_add(&table_level(op, &it->how)->device_read_bytes, size);
-    return st;
-}
-
-/* The buffer is filled with `size` bytes from `offset` on. */
-static tamiz_status fill_ahead(struct table_iter *it, uint64_t offset, size_t size,
-                               uint64_t *nanoseconds)
-{
-    tamiz_status st;
-    buf_clear(&it->ahead);
-    if (!buf_reserve(&it->ahead, size))
-        TRY(op_fail_memory(it->base.op));
-    TRY(device_read(it, offset, it->ahead.data, size, nanoseconds));
-    it->ahead.size = size;
-    it->ahead_offset = offset;
-    it->ahead_bytes =
-        it->ahead_bytes * 2 < TABLE_READ_AHEAD ? it->ahead_bytes * 2 : TABLE_READ_AHEAD;
-done:
-    return st;
-}
-
-/* The stored bytes to where the load wants them: from what was read ahead, or from the device. */
-static tamiz_status fetch(struct table_iter *it, const struct block_load *load,
-                          uint64_t *nanoseconds)
-{
-    const struct extent e = load->extent;
-    const size_t whole = (size_t)extent_whole(e);
-    tamiz_status st = TAMIZ_OK;
-    *nanoseconds = 0;
-    if (!is_ahead(it, e)) {
-        const size_t size = piece(it, load->block);
-        if (size == whole)
-            return device_read(it, e.offset, load->bytes, whole, nanoseconds);
-        TRY(fill_ahead(it, e.offset, size, nanoseconds));
-    }
-    memcpy(load->bytes, it->ahead.data + (e.offset - it->ahead_offset), whole);
-done:
-    return st;
-}
-
 static tamiz_status from_device(struct table_iter *it, uint32_t block, struct cached_block **b)
 {
     struct table *t = it->table;
-    struct block_load load;
-    uint64_t nanoseconds;
-    tamiz_status st;
-    TRY(block_load_begin(it->base.op, t, it->loaded, block, &load));
-    st = fetch(it, &load, &nanoseconds);
-    if (st < 0) {
-        block_load_abandon(t, &load);
+    const tamiz_status st = read_ahead_take(it->base.op, &it->ahead, t, &it->how, block, b);
+    if (st != TAMIZ_OK)
         return st;
-    }
-    if (!compacting(it))
-        table_step(it->base.op, t, &it->how, TAMIZ_STEP_BLOCK_DEVICE,
-                   (struct step_about){block, extent_whole(load.extent), "", nanoseconds});
-    TRY(block_load_end(it->base.op, t, it->loaded, &load, b));
     const bool welcome =
         it->walked < TABLE_LONG_SCAN || cache_has_room(t->world->cache, (*b)->whole);
     if (it->how.fill_cache && !compacting(it) && welcome)
         cache_insert(t->world->cache, &it->loaded->places[block], *b);
-done:
     return st;
 }
 
@@ -185,12 +86,10 @@ static bool hold(struct table_iter *it, uint32_t block)
     const bool onwards = it->held && block == it->block + 1;
     it->walked = onwards ? it->walked + 1 : 0;
     if (!onwards)
-        it->sequential = 0;
-    if (!onwards)
-        it->ahead_bytes = AHEAD_FIRST;
+        read_ahead_break(&it->ahead);
     struct cached_block *b = from_cache(it, block);
     if (b) {
-        it->sequential = 0;
+        it->ahead.sequential = 0;
         if (!compacting(it))
             table_step(it->base.op, it->table, &it->how, TAMIZ_STEP_BLOCK_CACHED,
                        step_block(block));
@@ -200,7 +99,6 @@ static bool hold(struct table_iter *it, uint32_t block)
             fail(it, st);
             return false;
         }
-        it->sequential++;
     }
     cached_block_unpin(it->held);
     it->held = b;
@@ -491,7 +389,7 @@ static void iter_done(struct iter *base)
     const struct alloc *alloc = it->table->world->alloc;
     let_go(it);
     buf_free(&it->walk.key);
-    buf_free(&it->ahead);
+    read_ahead_free(&it->ahead);
     mem_free(alloc, it, sizeof *it);
 }
 
@@ -500,7 +398,7 @@ static void iter_resting(struct iter *base)
     struct table_iter *it = self(base);
     let_go(it);
     it->approached = false;
-    buf_free(&it->ahead);
+    read_ahead_free(&it->ahead);
     if (it->walk.key.capacity > KEY_ROOM_KEPT)
         buf_free(&it->walk.key);
 }
@@ -532,7 +430,7 @@ tamiz_status table_iter_move(struct iter *base, struct table *t)
     struct table_iter *it = self(base);
     const tamiz_status st = table_load(base->op, t);
     let_go(it);
-    it->ahead.size = 0;
+    buf_clear(&it->ahead.bytes);
     it->approached = false;
     base->status = st;
     if (st != TAMIZ_OK)
@@ -555,7 +453,6 @@ struct iter *table_iter(struct op *op, struct table *t, const struct table_read 
     it->how = *how;
     block_walk_init(&it->walk, t->world->alloc);
     enter_table(it, t);
-    it->ahead = buf_init(t->world->alloc);
-    it->ahead_bytes = AHEAD_FIRST;
+    read_ahead_init(&it->ahead, t->world->alloc);
     return &it->base;
 }
