@@ -261,10 +261,11 @@ static bool take_range(struct reader *in, const struct slice *behind, struct buf
 {
     struct range r = {.from = reader_block(in)};
     r.to = reader_block(in);
-    r.seq_count = (size_t)reader_varint(in);
+    const uint64_t seq_count = reader_varint(in);
     if (in->bad || r.to.size > KEY_SIZE_MAX || slice_compare(r.from, r.to) >= 0 ||
-        (behind && slice_compare(*behind, r.from) > 0) || !take_seqs(in, r.seq_count, seqs))
+        (behind && slice_compare(*behind, r.from) > 0) || !take_seqs(in, seq_count, seqs))
         return false;
+    r.seq_count = (size_t)seq_count; /* no more than bytes there are */
     buf_append(list, &r, sizeof r);
     return true;
 }

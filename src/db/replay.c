@@ -68,7 +68,7 @@ static tamiz_status open_log(struct op *op, const struct replay *r, size_t i, co
     struct buf content = buf_init(&s->alloc);
     uint64_t size = LOG_HEADER_SIZE;
     tamiz_status st = header_only ? TAMIZ_OK : file_size(op, r->files[i], &size);
-    if (st == TAMIZ_OK && size && !buf_reserve(&content, (size_t)size))
+    if (st == TAMIZ_OK && size && (size > SIZE_MAX / 2 || !buf_reserve(&content, (size_t)size)))
         st = op_fail_memory(op);
     if (st == TAMIZ_OK)
         st = file_read_some(op, r->files[i], IO_LOG, 0, content.data, (size_t)size, &content.size);
