@@ -19,7 +19,8 @@ const struct alloc alloc_libc = {{NULL, NULL}, NULL};
 /* Its address tells threads apart. */
 static _Thread_local char thread_mark;
 
-size_t alloc_whole(size_t size)
+/* What malloc takes for `size` bytes, about. */
+static size_t whole_of(size_t size)
 {
     const size_t header = 8, unit = 16, least = 32, page = 4096, mapped_from = 128 << 10;
     if (size >= mapped_from)
@@ -52,7 +53,7 @@ void *mem_resize(const struct alloc *a, void *p, size_t old_size, size_t new_siz
     void *q = a->hook.resize ? a->hook.resize(a->hook.ctx, p, old_size, new_size ? new_size : 1)
                              : realloc(p, new_size ? new_size : 1);
     if (q)
-        count_add(a, alloc_whole(new_size) - (p ? alloc_whole(old_size) : 0));
+        count_add(a, whole_of(new_size) - (p ? whole_of(old_size) : 0));
     return q;
 }
 
@@ -72,7 +73,7 @@ void *mem_new_array(const struct alloc *a, size_t count, size_t size)
     }
     void *p = calloc(count ? count : 1, size ? size : 1);
     if (p)
-        count_add(a, alloc_whole(bytes));
+        count_add(a, whole_of(bytes));
     return p;
 }
 
@@ -80,7 +81,7 @@ void mem_free(const struct alloc *a, void *p, size_t size)
 {
     if (!p)
         return;
-    count_add(a, 0 - alloc_whole(size));
+    count_add(a, 0 - whole_of(size));
     if (a->hook.resize)
         a->hook.resize(a->hook.ctx, p, size ? size : 1, 0);
     else
@@ -116,7 +117,7 @@ void *mem_new_aligned(const struct alloc *a, size_t size, size_t alignment)
     uint8_t *whole = mem_new(&uncounted, aligned_whole(size, alignment));
     if (!whole)
         return NULL;
-    count_add(a, alloc_whole(size));
+    count_add(a, whole_of(size));
     uint8_t *first = whole + sizeof(void *);
     uint8_t *piece = first + (-(uintptr_t)first & (alignment - 1));
     memcpy(piece - sizeof(void *), &whole, sizeof(void *));
@@ -133,7 +134,7 @@ void mem_free_aligned(const struct alloc *a, void *p, size_t size, size_t alignm
     const struct alloc uncounted = {a->hook, NULL};
     void *whole;
     memcpy(&whole, (uint8_t *)p - sizeof(void *), sizeof(void *));
-    count_add(a, 0 - alloc_whole(size));
+    count_add(a, 0 - whole_of(size));
     mem_free(&uncounted, whole, aligned_whole(size, alignment));
 }
 

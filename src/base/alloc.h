@@ -49,8 +49,6 @@ void mem_free_aligned(const struct alloc *a, void *p, size_t size, size_t alignm
 
 /* Bytes in use, with what malloc puts around each piece, about. Any thread. */
 size_t alloc_bytes(const struct alloc_count *count);
-/* What malloc takes for `size` bytes, about. */
-size_t alloc_whole(size_t size);
 
 /* A buffer for the user, who frees it with tamiz_free(). NULL: memory is out. */
 void *mem_handout(const struct alloc *a, size_t size);

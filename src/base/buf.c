@@ -80,13 +80,6 @@ void buf_u8(struct buf *b, uint8_t v)
     buf_append(b, &v, 1);
 }
 
-void buf_u16(struct buf *b, uint16_t v)
-{
-    uint8_t bytes[2];
-    store_u16(bytes, v);
-    buf_append(b, bytes, sizeof bytes);
-}
-
 void buf_u32(struct buf *b, uint32_t v)
 {
     uint8_t bytes[4];

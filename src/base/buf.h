@@ -59,7 +59,6 @@ static inline void buf_slice_append(struct buf *b, struct slice s)
 }
 
 void buf_u8(struct buf *b, uint8_t v);
-void buf_u16(struct buf *b, uint16_t v);
 void buf_u32(struct buf *b, uint32_t v);
 void buf_u64(struct buf *b, uint64_t v);
 void buf_varint(struct buf *b, uint64_t v);

@@ -4,9 +4,11 @@
  * that comes as far as its tables: a get the look into one more filter, a seek one more place to
  * begin at. A merge of B bytes ends that, and costs as much for each byte however long it is put
  * off. So reads are counted, and a merge is due as soon as what they paid for runs in vain is what
- * the merge costs ("ski rental"): whatever comes, that is at most twice the cost of whoever knew
- * beforehand how many reads there would be. Where nobody reads nothing is merged early, and where
- * there are many reads the tree has few runs though it is written all the time.
+ * the merge costs ("ski rental": A. R. Karlin, M. S. Manasse, L. Rudolph, D. D. Sleator,
+ * "Competitive snoopy caching", Algorithmica 3, 1988): whatever comes, that is at most twice the
+ * cost of whoever knew beforehand how many reads there would be. Where nobody reads nothing is
+ * merged early, and where there are many reads the tree has few runs though it is written all the
+ * time.
  *
  *     6 runs, 1,000,000 gets since the last look: 5 runs in vain, 50 ns each: 250 ms, 50 MB merged
  *     2 runs, 10,000 gets, 1000 seeks: 1.2 ms, which is less than any merge costs: nothing

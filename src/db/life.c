@@ -50,8 +50,8 @@ static uint32_t open_files_limit(const struct store *s)
     return most > 2 * OTHERS ? most - OTHERS : OTHERS;
 }
 
-/* What needs no disk: memory, locks, caches. */
-tamiz_status store_init(struct op *op, struct store *s)
+/* What needs no disk: memory, locks, caches. options, alloc and env are set. */
+static tamiz_status store_init(struct op *op, struct store *s)
 {
     tamiz_status st = TAMIZ_OK;
     TRY(mutex_init(op, &s->install_mutex));

@@ -18,8 +18,6 @@ struct loose_op *loose_op_new(const struct alloc *alloc);
 
 /* The caller's options completed and checked, the path looked at. */
 tamiz_status store_options(const char *path, const tamiz_options *options, tamiz_options *taken);
-/* What needs no disk: memory, locks, caches. options, alloc and env are set. */
-tamiz_status store_init(struct op *op, struct store *s);
 /* Loose op and struct of a store for `path`, as far as needs no disk. *store NULL: memory is out;
  * else both are the caller's, also where the status is a failure, which then stands in the op.
  * `options` are store_options' own. */

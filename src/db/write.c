@@ -194,7 +194,11 @@ static tamiz_status insert_group(struct op *op, struct writer *leader, const str
     return st;
 }
 
-void store_log_failed(struct op *op, struct store *s)
+/* After an append or a sync failed: a log that failed is left for good. If only an append failed,
+ * all that was acknowledged is in the memtable and in the log's good part, and a new log goes on.
+ * If a sync failed, acknowledged bytes of it may be lost: before the next write the memtables must
+ * reach tables, all together. No lock held. */
+static void store_log_failed(struct op *op, struct store *s)
 {
     struct op quiet;
     op_init(&quiet, &s->alloc, op->count);

@@ -52,12 +52,8 @@ bool write_sync_is_due(const struct store *s);
 /* From within `work`: sequences up to `seq` are taken, by what is not in the log. All logs are on
  * the disk afterwards. On failure nothing may have come of it. No lock held. */
 tamiz_status store_log_skip(struct op *op, struct store *s, uint64_t seq);
-/* After an append or a sync failed: a log that failed is left for good. If only an append failed,
- * all that was acknowledged is in the memtable and in the log's good part, and a new log goes on.
- * If a sync failed, acknowledged bytes of it may be lost: before the next write the memtables must
- * reach tables, all together. No lock held. */
-void store_log_failed(struct op *op, struct store *s);
-/* All that was appended is on the disk; where that fails, store_log_failed. No lock held. */
+/* All that was appended is on the disk; where that fails, the log is left for
+ * good, and the next write goes to a new one. No lock held. */
 tamiz_status store_secure_logs(struct op *op, struct store *s);
 
 /* Writes that name no keyspace go to the one that the batch is written to; their id is 0, as is

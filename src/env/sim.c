@@ -44,7 +44,7 @@ void tamiz_env_sim_free(tamiz_env_sim *sim)
     mem_free(&alloc_libc, sim, sizeof *sim);
 }
 
-tamiz_env_sim *sim_new(uint64_t seed, bool tracks)
+static tamiz_env_sim *sim_new(uint64_t seed, bool tracks)
 {
     tamiz_env_sim *s = sim_bare();
     if (!s)

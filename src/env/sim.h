@@ -134,7 +134,6 @@ static inline uint64_t sim_mix(uint64_t z)
     return z ^ (z >> 31);
 }
 
-tamiz_env_sim *sim_new(uint64_t seed, bool tracks);
 const tamiz_env_ops *sim_ops(void); /* fs_memory.c */
 
 /* ---- sim_file.c; all return 0 or a negative errno ---- */

@@ -86,7 +86,8 @@ tamiz_status memtable_add(struct op *op, struct memtable *m, struct slice key, u
     assert(key.size <= KEY_SIZE_MAX && value.size <= VALUE_SIZE_MAX && hash == hash_key(key));
     if (__builtin_expect(stamp_kind(stamp) == KIND_RANGE_DELETE, 0))
         return add_range(op, m, key, value, stamp_seq(stamp));
-    memtable_prefetch(m, hash); /* arrives while the tree is searched */
+    if (memtable_used(m))
+        fetch_line(mem_filter_line(&m->filter, hash)); /* arrives while the tree is searched */
     if (!mem_tree_add(&m->tree, key, stamp, value))
         return op_fail_memory(op);
     mem_filter_add(&m->filter, hash);
@@ -159,12 +160,6 @@ uint64_t memtable_sift(const struct memtable *m, const uint64_t *hashes, size_t 
     for (size_t i = 0; i < n; i++)
         maybe |= (uint64_t)mem_filter_may_contain(&m->filter, hashes[i]) << i;
     return maybe;
-}
-
-void memtable_prefetch(const struct memtable *m, uint64_t hash)
-{
-    if (memtable_used(m))
-        fetch_line(mem_filter_line(&m->filter, hash));
 }
 
 size_t memtable_bytes(const struct memtable *m)

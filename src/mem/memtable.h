@@ -36,9 +36,6 @@ tamiz_status memtable_get(struct op *op, const struct memtable *m, const struct 
  * no step. */
 uint64_t memtable_sift(const struct memtable *m, const uint64_t *hashes, size_t n);
 
-/* Brings the lines that a lookup's filter probe needs nearer. */
-void memtable_prefetch(const struct memtable *m, uint64_t hash);
-
 /* Has it a version? Range deletes are none. Any thread: whoever knows of a sequence sees that of
  * all up to it. */
 bool memtable_used(const struct memtable *m);

@@ -222,7 +222,6 @@ const struct table_properties *table_properties(const struct table *t);
 const struct filter_view *
 table_filter(const struct table *t); /* family NULL: none; see table_filter_missing */
 const char *table_filter_missing(const struct table *t); /* why there is none: "", or words */
-uint64_t table_number(const struct table *t);
 const char *table_path(const struct table *t);
 uint64_t table_file_id(const struct table *t);      /* of a loaded table: what the file says */
 uint64_t table_file_size(const struct table *t);    /* of a loaded table */

@@ -34,11 +34,6 @@ const char *table_filter_missing(const struct table *t)
     return table_loaded_of(t)->filter_missing;
 }
 
-uint64_t table_number(const struct table *t)
-{
-    return t->number;
-}
-
 const char *table_path(const struct table *t)
 {
     return t->path;
