@@ -20,9 +20,11 @@ extern "C" {
 enum {
     TAMIZ_OPEN_READ = 1,
     TAMIZ_OPEN_WRITE = 2,
-    TAMIZ_OPEN_CREATE = 4,     /* must not exist yet: -EEXIST. Mode 0600, no symlink followed     */
-    TAMIZ_OPEN_DIRECT = 8,     /* around the page cache: offsets, sizes and buffers are multiples of
-                                  4096;     -EINVAL where the file system refuses     */
+    /* Must not exist yet: -EEXIST. Mode 0600, no symbolic link followed. */
+    TAMIZ_OPEN_CREATE = 4,
+    /* Around the page cache: offsets, sizes and buffers are multiples of 4096. -EINVAL where the
+     * file system refuses. */
+    TAMIZ_OPEN_DIRECT = 8,
     TAMIZ_OPEN_SEQUENTIAL = 16 /* a hint */
 };
 
@@ -43,29 +45,37 @@ typedef struct tamiz_read_request {
 typedef struct tamiz_env_ops {
     size_t struct_size;
 
+    /* *file is what the other functions are given. */
     int (*open)(void *ctx, const char *path, int flags, void **file);
+    /* The file is closed afterwards, whatever the answer. */
     int (*close)(void *ctx, void *file);
     /* Bytes read, 0 at the end of the file, or a negative errno. Short only at the end. */
     int64_t (*read)(void *ctx, void *file, uint64_t offset, void *buffer, size_t size);
     /* All of it or a negative errno, after which the file's bytes from `offset` on are unknown. */
     int (*write)(void *ctx, void *file, uint64_t offset, const void *data, size_t size);
-    int (*sync)(void *ctx,
-                void *file); /* data, and what is needed to read it back, survive a power cut */
+    /* Data, and what is needed to read it back, survive a power cut once it has returned 0. */
+    int (*sync)(void *ctx, void *file);
     int (*truncate)(void *ctx, void *file, uint64_t size);
-    int (*allocate)(void *ctx, void *file,
-                    uint64_t size); /* reserve room without changing the size; -ENOTSUP is fine */
+    /* Reserves room for `size` bytes without changing the size; -ENOTSUP and -ENOSYS are fine. */
+    int (*allocate)(void *ctx, void *file, uint64_t size);
     int (*file_info)(void *ctx, void *file, tamiz_file_info *info);
 
     int (*path_info)(void *ctx, const char *path, tamiz_file_info *info);
+    /* Tells each name but "." and "..", in any order; `name` is good during the call. */
     int (*list)(void *ctx, const char *directory, void (*each)(void *each_ctx, const char *name),
                 void *each_ctx);
-    int (*make_directory)(void *ctx,
-                          const char *path); /* mode 0700; -EEXIST where there is something */
-    int (*remove_directory)(void *ctx, const char *path);       /* empty ones only */
-    int (*rename)(void *ctx, const char *from, const char *to); /* replaces */
+    /* Mode 0700; -EEXIST where there is something. */
+    int (*make_directory)(void *ctx, const char *path);
+    /* Empty ones only. */
+    int (*remove_directory)(void *ctx, const char *path);
+    /* In one step, replacing what is at `to`. */
+    int (*rename)(void *ctx, const char *from, const char *to);
+    /* Another name of the same file. -EXDEV, -EMLINK, -EPERM, -ENOSYS, -ENOTSUP: that can't be
+     * here, and the store copies instead. */
     int (*link)(void *ctx, const char *from, const char *to);
     int (*remove)(void *ctx, const char *path);
-    int (*sync_directory)(void *ctx, const char *path); /* its entries survive a power cut */
+    /* Its entries survive a power cut. */
+    int (*sync_directory)(void *ctx, const char *path);
 
     /* An exclusive lock on `path` (created where missing) for as long as *lock is held, also
      * against other handles of this process. -EWOULDBLOCK where another has it; `holder` then gets
@@ -98,8 +108,8 @@ typedef struct tamiz_env_ops {
      * held: for simulations that interleave callers. The names are in tamiz/env_sim.h. */
     void (*point)(void *ctx, const char *name);
     /* Optional: as read_many, and done(done_ctx, i) tells of requests[i] as soon as its result
-     * stands: once each, in any order, in the calling thread. NULL: read_many (an
-     * env that stands in front of another and has its own read_many needs its own of this too). */
+     * stands: once each, in any order, in the calling thread. NULL: read_many (an env that stands
+     * in front of another and has its own read_many needs its own of this too). */
     void (*read_each)(void *ctx, tamiz_read_request *requests, size_t n,
                       void (*done)(void *done_ctx, size_t i), void *done_ctx);
 } tamiz_env_ops;

@@ -133,10 +133,16 @@ typedef struct tamiz_filter_info {
 TAMIZ_API void tamiz_filter_info_get(const tamiz_filter *filter, tamiz_filter_info *info);
 TAMIZ_API void tamiz_filter_free(tamiz_filter *filter); /* NULL is fine */
 
-/* Theory of the plain Bloom filter: bits for n keys at rate p; best number of hashes for `bits` and
- * n; rate of k hashes. */
+/* Theory of the plain Bloom filter, by the textbook's formulas (B. H. Bloom, "Space/time trade-offs
+ * in hash coding with allowable errors", CACM 13(7), 1970; A. Broder, M. Mitzenmacher, "Network
+ * applications of Bloom filters", 2004). Arithmetic only; any thread. */
+/* Bits of the whole filter for n keys at rate p, k being any real number: n ln(1/p) / (ln 2)^2,
+ * rounded up. 0 with no keys, or p outside of (0, 1). */
 TAMIZ_API double tamiz_bloom_bits(double n, double p);
+/* The best whole number of hashes for so many bits and n keys: bits / n * ln 2, 1 to 64. */
 TAMIZ_API unsigned tamiz_bloom_hashes(double bits, double n);
+/* The rate of n keys with k hashes each in so many bits: (1 - e^(-k n / bits))^k. 0
+ * with no keys, else 1 with no bits or no hashes. */
 TAMIZ_API double tamiz_bloom_fpr(double bits, unsigned k, double n);
 
 /* For any kind of `policy` and n keys, with no filter built: what it would be. Fills kind, keys,
