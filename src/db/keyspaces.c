@@ -124,7 +124,7 @@ struct making {
     struct tamiz *made;
 };
 
-/* All that a new keyspace needs but the manifest. Freed by making_free. */
+/* All that a new keyspace needs but the manifest. Freed by newborn_free. */
 struct newborn {
     struct tamiz *db;
     struct mem_ref *memtable;
