@@ -63,18 +63,24 @@ static inline bool bytes_equal(const uint8_t *a, const uint8_t *b, size_t size)
     return size == 0 || memcmp(a, b, size) == 0;
 }
 
-/* As memcpy, without a call for the sizes that keys have: two parts, of which the last may overlap
- * the first. */
-static inline void bytes_copy(uint8_t *to, const uint8_t *from, size_t size)
+/* As memmove, without a call for the sizes that keys have: two parts, of which the last may overlap
+ * the first, and both are read before either is written. */
+static inline void bytes_move(uint8_t *to, const uint8_t *from, size_t size)
 {
     if (size >= 16 && size <= 32) {
-        memcpy(to, from, 16);
-        memcpy(to + size - 16, from + size - 16, 16);
+        uint8_t head[16], tail[16];
+        memcpy(head, from, 16);
+        memcpy(tail, from + size - 16, 16);
+        memcpy(to, head, 16);
+        memcpy(to + size - 16, tail, 16);
     } else if (size >= 8 && size < 16) {
-        memcpy(to, from, 8);
-        memcpy(to + size - 8, from + size - 8, 8);
+        uint8_t head[8], tail[8];
+        memcpy(head, from, 8);
+        memcpy(tail, from + size - 8, 8);
+        memcpy(to, head, 8);
+        memcpy(to + size - 8, tail, 8);
     } else if (size) {
-        memcpy(to, from, size);
+        memmove(to, from, size);
     }
 }
 

@@ -33,10 +33,11 @@ static void fail(struct tamiz_iter *it, tamiz_status status)
     it->status = status;
 }
 
+/* `from` may be a part of what is saved there. */
 static bool save(struct tamiz_iter *it, struct buf *to, struct slice from)
 {
     if (__builtin_expect(to->capacity >= from.size, 1)) {
-        bytes_copy(to->data, from.data, from.size);
+        bytes_move(to->data, from.data, from.size);
         to->size = from.size;
         to->failed = false;
         return true;

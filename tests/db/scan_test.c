@@ -230,6 +230,62 @@ static void a_step_may_be_followed_by_a_seek_to_its_own_key(void **state)
     free(w);
 }
 
+/* What `seek` shows for a key that lies elsewhere, `lent` shows for the same bytes of its own key. */
+static void seek_alike(tamiz_iter *lent, tamiz_iter *own, bool before, const uint8_t *part, size_t size)
+{
+    uint8_t copy[KEY_ROOM];
+    memcpy(copy, part, size);
+    void (*const seek)(tamiz_iter *, const void *, size_t) =
+        before ? tamiz_iter_seek_for_prev : tamiz_iter_seek;
+    seek(lent, part, size);
+    seek(own, copy, size);
+    assert_int_equal(tamiz_iter_valid(lent), tamiz_iter_valid(own));
+    if (!tamiz_iter_valid(own))
+        return;
+    size_t got_size, want_size;
+    const void *got = tamiz_iter_key(lent, &got_size), *want = tamiz_iter_key(own, &want_size);
+    assert_int_equal(got_size, want_size);
+    assert_memory_equal(got, want, want_size);
+}
+
+/* Any part of the key that is shown, wherever in it: 40 bytes that rise and fall, so that parts
+ * of them are keys all over the store. */
+static void a_part_of_what_is_shown_can_be_sought(void **state)
+{
+    (void)state;
+    enum { SIZE = 40, WHOLE = 64 };
+    struct test_random random = test_random_start(6);
+    tamiz_env *env = tamiz_env_memory_new();
+    tamiz *db = test_open("s", "threads=0 compaction=off", env);
+    uint8_t key[SIZE];
+    for (int i = 0; i < WHOLE * 4; i++) {
+        for (int b = 0; b < SIZE; b++)
+            key[b] = (uint8_t)('a' + test_random_below(&random, 26));
+        const size_t size = i < WHOLE ? SIZE : 1 + (size_t)test_random_below(&random, SIZE);
+        assert_public(tamiz_put(db, key, size, "v", 1, NULL), TAMIZ_OK);
+        if (i == 2 * WHOLE)
+            assert_public(tamiz_flush(db), TAMIZ_OK);
+    }
+    tamiz_iter *lent, *own;
+    assert_public(tamiz_iter_open(db, NULL, &lent), TAMIZ_OK);
+    assert_public(tamiz_iter_open(db, NULL, &own), TAMIZ_OK);
+    for (int turn = 0; turn < 20000; turn++) {
+        if (!tamiz_iter_valid(lent))
+            tamiz_iter_seek_first(lent);
+        size_t size;
+        const uint8_t *shown = tamiz_iter_key(lent, &size);
+        const size_t from = (size_t)test_random_below(&random, size);
+        const size_t length = (size_t)test_random_below(&random, size - from + 1);
+        seek_alike(lent, own, turn % 2, shown + from, length);
+        if (turn % 5 == 0 && tamiz_iter_valid(lent))
+            turn % 3 ? tamiz_iter_next(lent) : tamiz_iter_prev(lent);
+    }
+    tamiz_iter_close(lent);
+    tamiz_iter_close(own);
+    test_close(db);
+    tamiz_env_memory_free(env);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -238,6 +294,7 @@ int main(void)
         cmocka_unit_test(a_table_with_keys_twice_reads_as_the_array_does),
         cmocka_unit_test(what_is_under_a_range_delete_is_not_stepped_to),
         cmocka_unit_test(a_step_may_be_followed_by_a_seek_to_its_own_key),
+        cmocka_unit_test(a_part_of_what_is_shown_can_be_sought),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
