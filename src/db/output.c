@@ -2,6 +2,7 @@
 #include "db/output.h"
 
 #include "compact/monkey.h"
+#include "db/expiry.h"
 #include "db/options.h"
 
 struct compact_output output_of(struct tamiz *db, uint32_t level, uint64_t run,
@@ -18,6 +19,7 @@ struct compact_output output_of(struct tamiz *db, uint32_t level, uint64_t run,
                                  .next_file = store_next_file,
                                  .next_file_ctx = s};
     out.build = options_recipe(o, level, purpose);
+    out.build.created_us = store_now(s);
     out.build.keyspace = db->id;
     out.build.keyspace_name = slice_of_text(db->id ? db->name : "");
     return out;

@@ -12,7 +12,7 @@
  *     install_mutex   one change of the tree at a time: manifest, version, view
  *     log_mutex       the logs: appended, synced, switched, removed
  *     mutex           everything short: queue of writers, view pointers, jobs, snapshots, iterators
-    views_mutex     what was counted with views
+ *     views_mutex     what was counted with views
  *
  * No I/O happens under `mutex`. Readers take none of them.
  */

@@ -30,8 +30,8 @@ struct table_build_options {
     int compression_level;
     enum io_purpose purpose; /* IO_DATA for a flush, IO_COMPACTION for a merge */
     tamiz_event_log log;
-    uint64_t file_id;    /* 0: random */
-    uint64_t created_us; /* 0: now; both for tests, whose files are the same each time */
+    uint64_t file_id;    /* 0: random; given by tests, whose files are the same each time */
+    uint64_t created_us; /* microseconds since 1970, by the store's clock; 0: by env's, now */
 };
 
 struct table_builder;
