@@ -64,7 +64,9 @@ typedef struct tamiz_options {
     /* Runs in level 0 that start a compaction; fewer, where reads have paid for it (idle_merge). */
     uint32_t level0_runs;
     uint32_t level0_stop;      /* runs in level 0 at which writers wait; above level0_runs */
-    uint32_t threads;          /* background threads; 0: work is done inside calls and tamiz_step */
+    uint32_t threads;          /* background threads; 0: work is done inside calls and tamiz_step.
+                                  Idle ones open the tables that are there, while those take no more
+                                  memory than `cache` */
     tamiz_sync_mode sync;      /* when the log reaches the disk: docs/durability.md */
     uint32_t sync_interval_ms; /* of TAMIZ_SYNC_INTERVAL, 1..3600000; else not looked at */
     /* Never exceeded, at least 16; 0: by the process's limit. Where reads go through io_uring the

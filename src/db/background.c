@@ -6,9 +6,15 @@
 #include "db/flush.h"
 #include "db/idle.h"
 #include "db/merging.h"
+#include "db/preload.h"
 
-/* An idle thread looks up so often: for retries and files that were still read. */
-enum { IDLE_US = 200 * 1000 };
+enum {
+    /* An idle thread looks up so often: for retries and files that were still read. */
+    IDLE_US = 200 * 1000,
+    /* So long after an opening nothing is opened ahead: who wants one answer and leaves shall not
+     * wait for the system to find memory for more. */
+    AHEAD_US = 20 * 1000
+};
 
 /* ---- taking jobs ---- */
 
@@ -109,16 +115,38 @@ bool background_frees(const struct tamiz *db, enum pace_reason why)
     return why == PACE_FLUSH ? db->flushing || v->memtable_count > 1 : merging_comes(db);
 }
 
+/* What an idle thread does rather than sleep; false: nothing. No lock held. */
+static bool open_ahead(struct store *s)
+{
+    struct op op;
+    struct tamiz *db;
+    struct epoch_slot *slot = NULL;
+    mutex_lock(&s->mutex);
+    struct table_meta *table = preload_pick(s, &db);
+    if (table)
+        slot = slot_for(db, &op);
+    mutex_unlock(&s->mutex);
+    if (!table)
+        return false;
+    preload_run(&op, table);
+    epoch_leave(slot);
+    preload_end(db, table);
+    store_collect(s); /* it may have been merged away meanwhile */
+    return true;
+}
+
 static void thread_run(void *ctx)
 {
     struct store *s = ctx;
+    const uint64_t began_ns = env_monotonic_ns(s->env);
     uint64_t answered = 0; /* calls before the last step */
     while (!atomic_load_explicit(&s->closing, memory_order_relaxed)) {
-        if (background_step(s))
+        const bool young = env_monotonic_ns(s->env) - began_ns < (uint64_t)AHEAD_US * 1000;
+        if (background_step(s) || (!young && open_ahead(s)))
             continue;
         mutex_lock(&s->mutex);
         if (!atomic_load_explicit(&s->closing, memory_order_relaxed) && s->work_calls == answered)
-            (void)condition_wait_us(&s->work, &s->mutex, IDLE_US);
+            (void)condition_wait_us(&s->work, &s->mutex, young ? AHEAD_US : IDLE_US);
         answered = s->work_calls;
         mutex_unlock(&s->mutex);
     }

@@ -12,6 +12,7 @@
 #include "db/keyspace.h"
 #include "db/logs.h"
 #include "db/options.h"
+#include "db/preload.h"
 #include "db/write.h"
 
 static const char default_name[] = "default";
@@ -88,6 +89,7 @@ static void take_name(struct tamiz *db, const tamiz_options *options)
     db->world.custom_filter = options->filter.custom;
     db->named = true;
     db->pace.since = UINT64_MAX;
+    preload_again(s);
     store_call_work(s);
 }
 
@@ -267,7 +269,7 @@ static void stop_jobs(struct tamiz *db)
     mutex_lock(&s->mutex);
     atomic_store_explicit(&db->dropped, true, memory_order_relaxed);
     condition_broadcast(&s->progress);
-    while (db->flushing || db->merging > 0)
+    while (db->flushing || db->merging > 0 || db->opening > 0)
         store_wait(s, &s->progress, 1000);
     mutex_unlock(&s->mutex);
 }

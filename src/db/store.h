@@ -68,6 +68,13 @@ struct store_pace {
     double flush_rate, merge_rate; /* measured, see pace.h */
 };
 
+/* How far the tables are opened ahead, see preload.h. */
+struct preload {
+    size_t keyspace; /* of store->keyspaces */
+    uint32_t table;  /* of its version */
+    uint64_t bytes;  /* of filters and indexes, met or read so far */
+};
+
 struct store {
     tamiz_options options; /* as asked, env and limits resolved. Frozen */
     struct alloc alloc;
@@ -131,6 +138,7 @@ struct store {
     bool write_error;  /* a group reached the log but not the memtable: writing is over until
                           reopened */
     struct obsolete *obsolete;
+    struct preload preload;
     struct thread *threads;
     uint32_t thread_count;
     struct thread syncer;
@@ -175,6 +183,7 @@ struct tamiz {
     struct counters ended; /* of closed iterators and ended jobs */
     struct quiet quiet;
     uint64_t view_changes;                     /* how often the view was replaced, from 1 on */
+    uint32_t opening;                          /* tables that are being opened ahead */
     bool flushing;                             /* a flush job runs */
     uint32_t merging;                          /* compaction jobs that run */
     uint32_t paused;                           /* > 0: no new automatic compactions */

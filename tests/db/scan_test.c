@@ -230,8 +230,10 @@ static void a_step_may_be_followed_by_a_seek_to_its_own_key(void **state)
     free(w);
 }
 
-/* What `seek` shows for a key that lies elsewhere, `lent` shows for the same bytes of its own key. */
-static void seek_alike(tamiz_iter *lent, tamiz_iter *own, bool before, const uint8_t *part, size_t size)
+/* What `seek` shows for a key that lies elsewhere, `lent` shows for the same bytes of its own key.
+ */
+static void seek_alike(tamiz_iter *lent, tamiz_iter *own, bool before, const uint8_t *part,
+                       size_t size)
 {
     uint8_t copy[KEY_ROOM];
     memcpy(copy, part, size);
