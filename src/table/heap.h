@@ -2,8 +2,7 @@
  *
  * Memory for what reads walk through at random: cached blocks, filters, indexes. It comes in large
  * chunks whose pages are advised to be huge. With ordinary pages each of a get's cache misses is a
- * miss of the TLB as well, which on a virtual machine adds half again to its price (docs/adr/
- * 0012-huge-pages.md).
+ * miss of the TLB as well, which on a virtual machine adds half again to its price.
  *
  * Pieces are found by two-level segregated fit (M. Masmano, I. Ripoll, A. Crespo, J. Real, "TLSF: a
  * new dynamic memory allocator for real-time systems", 2004): a free list for each eighth of a
