@@ -191,7 +191,24 @@ bool bytes_parse(const char *typed, bool hex, struct text *out, struct text *why
     return true;
 }
 
-/* Bytes of the well-formed UTF-8 sequence at `at` of code points from U+00A0 on, or 0. */
+/* Code points that are not seen, or change the order in which others are (Unicode's format
+ * characters and its separators of lines): two keys would look alike, or one like another. */
+static bool is_unseen(uint32_t point)
+{
+    static const struct {
+        uint32_t from, to;
+    } ranges[] = {{0xad, 0xad},       {0x600, 0x605},    {0x61c, 0x61c},   {0x6dd, 0x6dd},
+                  {0x70f, 0x70f},     {0x180e, 0x180e},  {0x200b, 0x200f}, {0x2028, 0x202e},
+                  {0x2060, 0x206f},   {0xfeff, 0xfeff},  {0xfff9, 0xfffb}, {0x1bca0, 0x1bca3},
+                  {0x1d173, 0x1d17a}, {0xe0000, 0xe007f}};
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        if (point >= ranges[i].from && point <= ranges[i].to)
+            return true;
+    return false;
+}
+
+/* Bytes of the well-formed UTF-8 sequence at `at` of a code point that can be seen, from U+00A0
+ * on, or 0. */
 static size_t utf8_size(const unsigned char *at, size_t left)
 {
     static const uint32_t least[] = {0, 0, 0xa0, 0x800, 0x10000};
@@ -205,8 +222,7 @@ static size_t utf8_size(const unsigned char *at, size_t left)
         point = point << 6 | (at[i] & 0x3fu);
     }
     const bool surrogate = point >= 0xd800 && point <= 0xdfff;
-    const bool separator = point == 0x2028 || point == 0x2029;
-    return point >= least[size] && point <= 0x10ffff && !surrogate && !separator ? size : 0;
+    return point >= least[size] && point <= 0x10ffff && !surrogate && !is_unseen(point) ? size : 0;
 }
 
 void words_show(struct text *out, const char *words)

@@ -36,7 +36,8 @@ bool text_flush(struct text *t, FILE *to);
 
 /* Typed bytes, appended to `out`. false: `why` (may be NULL) gets words for what is wrong. */
 bool bytes_parse(const char *typed, bool hex, struct text *out, struct text *why);
-/* The other way: printable characters and valid UTF-8 as they are, all else as \xNN; or hex. */
+/* The other way: printable characters and valid UTF-8 that is seen as they are, all else as \xNN;
+ * or hex. */
 void bytes_show(struct text *out, const void *data, size_t size, bool hex);
 
 /* Words for a person, in which a name may be any bytes: what would move a terminal is \xNN, all

@@ -62,6 +62,10 @@ checks=$((checks + 1))
 if [ -c /dev/full ]; then "$tamiz" help >/dev/full 2>stderr; [ $? = 3 ] || complain "tamiz help >/dev/full" 3 "" "not 3" ""; fi
 has 3 'a\x1b[31mb' get -o create_if_missing=false "a$(printf '\033')[31mb" key
 has 2 'no command "a\x1b[31mb"' "a$(printf '\033')[31mb"
+# Nor may what is not seen, or turns the order of what is: U+202E in a key.
+is 0 '' put -o create_if_missing=true turned "$(printf 'a\342\200\256b')" 'ñ'
+is 0 'a\xe2\x80\xaeb	ñ' scan turned
+is 0 'ñ' get turned 'a\xe2\x80\xaeb'
 has 0 "tamiz 0." --version
 has 0 "--prefix" help scan
 for command in "" $("$tamiz" help | sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p'); do
