@@ -331,6 +331,8 @@ static tamiz_status drop_work(struct op *op, struct writer *w)
     condition_broadcast(&s->progress);
     mutex_unlock(&s->mutex);
     mutex_unlock(&s->install_mutex);
+    if (st != TAMIZ_OK)
+        install_doubt(s);
     obsolete_free(s, obsolete);
     view_unref(nothing);
     return st;
