@@ -279,6 +279,8 @@ static tamiz_status ingest_work(struct op *op, struct writer *w)
     const struct version_edit edit = {
         .added = (struct table_meta *const *)(const void *)in->tables.data, .added_count = in->n};
     st = install_tables(op, in->db, &edit);
+    if (st != TAMIZ_OK)
+        install_doubt(s);
     /* The log has passed them, whether the tables came in or not. */
     atomic_store_explicit(&s->seq, first_seq + in->n - 1, memory_order_release);
 done:

@@ -216,6 +216,8 @@ static void admit_snapshots(struct store *s)
 static void numbers_seen(struct store *s)
 {
     atomic_store_explicit(&s->unsettled, s->manifest.unsettled, memory_order_release);
+    if (!s->manifest.unsettled)
+        atomic_store_explicit(&s->in_doubt, false, memory_order_relaxed);
     /* A new manifest took a number. */
     if (s->state.next_file > atomic_load_explicit(&s->next_file, memory_order_relaxed))
         atomic_store_explicit(&s->next_file, s->state.next_file, memory_order_relaxed);
@@ -239,19 +241,40 @@ tamiz_status install_record(struct op *op, struct store *s, struct manifest_edit
     return st;
 }
 
+static tamiz_status write_picture(struct op *op, struct store *s)
+{
+    const struct manifest_edit nothing = {.has_next_file = false};
+    s->state.next_file = atomic_load_explicit(&s->next_file, memory_order_relaxed);
+    const tamiz_status st = manifest_write(op, &s->manifest, &nothing, &s->state);
+    numbers_seen(s);
+    return st;
+}
+
 /* An edit failed and may be in force all the same: of a flush or a merge that says nothing new, but
- * an ingestion that was reported as failed would be there after a crash. So the picture without it
- * is written anew at once. Where that fails too, the next edit settles it. */
+ * an ingestion or a drop that was reported as failed would be there after a crash. So the picture
+ * without it is written anew at once. Where that fails too, the next edit settles it, or the next
+ * write, which must not be acknowledged before. */
 void install_settle(struct op *op, struct store *s)
 {
-    if (!s->manifest.unsettled)
-        return;
-    const struct manifest_edit nothing = {.has_next_file = false};
     struct op quiet;
     op_init(&quiet, &s->alloc, op->count);
-    s->state.next_file = atomic_load_explicit(&s->next_file, memory_order_relaxed);
-    (void)manifest_write(&quiet, &s->manifest, &nothing, &s->state);
-    numbers_seen(s);
+    if (s->manifest.unsettled)
+        (void)write_picture(&quiet, s);
+}
+
+void install_doubt(struct store *s)
+{
+    mutex_lock(&s->install_mutex);
+    atomic_store_explicit(&s->in_doubt, s->manifest.unsettled, memory_order_relaxed);
+    mutex_unlock(&s->install_mutex);
+}
+
+tamiz_status install_leave_doubt(struct op *op, struct store *s)
+{
+    mutex_lock(&s->install_mutex);
+    const tamiz_status st = s->manifest.unsettled ? write_picture(op, s) : TAMIZ_OK;
+    mutex_unlock(&s->install_mutex);
+    return st;
 }
 
 static tamiz_status make_durable(struct op *op, struct store *s, struct installing *list, size_t n,

@@ -41,6 +41,11 @@ tamiz_status install_record(struct op *op, struct store *s, struct manifest_edit
 void install_settle(struct op *op, struct store *s);
 /* Into store->state: which logs are needed by all keyspaces but `without`. */
 void install_advance_logs(struct store *s, const struct tamiz *without);
+/* A drop or an ingestion was told to have failed, and may be in force where that was not settled:
+ * writes that were acknowledged in front of a crash would be followed by it. Any thread. */
+void install_doubt(struct store *s);
+/* Before the next write: settles it, or that write fails too. No lock held. */
+tamiz_status install_leave_doubt(struct op *op, struct store *s);
 /* References to the tables of a version, to be remembered until nobody reads them. */
 tamiz_status obsolete_add(struct op *op, struct store *s, struct table_meta *meta,
                           struct obsolete **list);

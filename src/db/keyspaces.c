@@ -299,6 +299,21 @@ done:
     return st;
 }
 
+/* All that was written is on the disk, and a new log says up to where that goes: else a disk that
+ * lost the end would leave a drop without what was before it, and nobody could tell. */
+static tamiz_status end_logs(struct op *op, struct store *s)
+{
+    uint64_t number;
+    tamiz_status st = store_secure_logs(op, s);
+    if (st != TAMIZ_OK)
+        return st;
+    st = store_switch_log(op, s, &number);
+    mutex_lock(&s->mutex);
+    s->moving_on |= atomic_load_explicit(&s->stray_log, memory_order_relaxed);
+    mutex_unlock(&s->mutex);
+    return st;
+}
+
 static tamiz_status drop_work(struct op *op, struct writer *w)
 {
     struct dropping *d = w->work_ctx;
@@ -312,7 +327,7 @@ static tamiz_status drop_work(struct op *op, struct writer *w)
     /* What was written before the drop is durable before it is: else a power cut could leave what
      * came last without what was before, and who moved data to another keyspace would have lost
      * both. */
-    tamiz_status st = store_secure_logs(op, s);
+    tamiz_status st = end_logs(op, s);
     if (st != TAMIZ_OK)
         return st;
     struct view *nothing = view_nothing(op, s);
@@ -333,6 +348,8 @@ static tamiz_status drop_work(struct op *op, struct writer *w)
     condition_broadcast(&s->progress);
     mutex_unlock(&s->mutex);
     mutex_unlock(&s->install_mutex);
+    if (st != TAMIZ_OK)
+        install_doubt(s);
     obsolete_free(s, obsolete);
     view_unref(nothing);
     return st;

@@ -163,6 +163,8 @@ static tamiz_status replay_log(struct op *op, struct replay *r, size_t i, uint64
     TRY(path ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
     TRY(open_log(op, r, i, path, false, &log, &empty));
     opened = true;
+    if (empty)
+        TRY(manifest_check_empty_log(op, r->state, r->numbers[i], path));
     if (!empty && !r->next_seq)
         TRY(check_first_log(op, r->state, &log, path));
     if (!empty && r->next_seq && log.header.first > r->next_seq)

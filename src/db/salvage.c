@@ -218,6 +218,8 @@ static tamiz_status look_at_log(struct salvage *r, uint64_t number, uint64_t lim
     TRY(path ? TAMIZ_OK : TAMIZ_OUT_OF_MEMORY);
     st = log_reader_open(r->op, s->env, &s->alloc, path, LOG_WAL, IO_LOG, &log, &empty);
     r->report->files++;
+    if (st == TAMIZ_OK && empty && r->has_manifest)
+        st = manifest_check_empty_log(r->op, &s->state, number, path);
     const bool readable = st == TAMIZ_OK && !empty;
     while (st == TAMIZ_OK && !empty) {
         st = log_next(r->op, &log, env_boot_id(s->env), &body);

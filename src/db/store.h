@@ -95,6 +95,7 @@ struct store {
     _Atomic bool closing;
     _Atomic bool hurry;     /* a merge that can wait gives up. Set under the mutex, read anywhere */
     _Atomic bool unsettled; /* the manifest's: nothing may be deleted */
+    _Atomic bool in_doubt;  /* … and nothing written: see install_doubt */
     _Atomic uint64_t last_sync_ns; /* monotonic */
     _Atomic uint64_t now_us;       /* the latest wall clock that store_now saw */
     uint64_t opened_ns;            /* monotonic; frozen */

@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "db/background.h"
+#include "db/install.h"
 #include "db/room.h"
 
 enum {
@@ -233,7 +234,12 @@ static tamiz_status commit(struct op *op, struct store *s, struct writer *leader
     if (first_seq + g->writes > SEQ_MAX)
         return op_fail(op, TAMIZ_NOT_SUPPORTED, "%s: the sequence has reached its end",
                        s->directory);
-    tamiz_status st = log_group(op, s, leader, g, first_seq);
+    tamiz_status st = TAMIZ_OK;
+    if (g->writes && atomic_load_explicit(&s->in_doubt, memory_order_relaxed))
+        st = install_leave_doubt(op, s);
+    if (st != TAMIZ_OK)
+        return st;
+    st = log_group(op, s, leader, g, first_seq);
     if (st != TAMIZ_OK) {
         store_log_failed(op, s);
         return st;

@@ -65,6 +65,10 @@ tamiz_status manifest_state_copy(struct op *op, const struct alloc *alloc,
 void manifest_state_free(const struct alloc *alloc, struct manifest_state *state);
 /* By id; NULL: there is none. */
 struct manifest_tree *manifest_tree_find(const struct manifest_state *state, uint64_t id);
+/* A log without a header was being made when the machine stopped; TAMIZ_CORRUPTION: not so one at
+ * which the replay of a keyspace begins, for its header was on the disk before an edit said so. */
+tamiz_status manifest_check_empty_log(struct op *op, const struct manifest_state *state,
+                                      uint64_t number, const char *path);
 /* A new tree at the end, for `id` above all others; `name` is copied. The state is as it was on
  * failure. */
 tamiz_status manifest_tree_add(struct op *op, const struct alloc *alloc,

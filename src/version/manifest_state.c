@@ -94,6 +94,18 @@ struct manifest_tree *manifest_tree_find(const struct manifest_state *state, uin
     return low < state->tree_count && state->trees[low].id == id ? &state->trees[low] : NULL;
 }
 
+tamiz_status manifest_check_empty_log(struct op *op, const struct manifest_state *state,
+                                      uint64_t number, const char *path)
+{
+    for (size_t i = 0; i < state->tree_count; i++)
+        if (manifest_tree_log(state, &state->trees[i]) == number)
+            return op_fail(op, TAMIZ_CORRUPTION,
+                           "%s: expected the header that it had when MANIFEST-%06llu named it, "
+                           "found none",
+                           path, (unsigned long long)state->manifest_number);
+    return TAMIZ_OK;
+}
+
 tamiz_status manifest_tree_add(struct op *op, const struct alloc *alloc,
                                struct manifest_state *state, uint64_t id, struct slice name)
 {

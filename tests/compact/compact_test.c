@@ -493,7 +493,7 @@ static void a_failed_write_leaves_nothing(void **state)
     tamiz_status st = TAMIZ_IO_ERROR;
     for (int nth = 0; st == TAMIZ_IO_ERROR; nth++) {
         w->writes_left = nth;
-        st = merge(w, &alloc_libc, false, 400, SIZE_MAX);
+        st = merge(w, &alloc_libc, false, 100, SIZE_MAX);
         if (st == TAMIZ_IO_ERROR)
             assert_nothing_is_left(w, st, TAMIZ_IO_ERROR);
         assert_true(nth < 1000);

@@ -463,6 +463,33 @@ static void what_a_failed_log_says_of_an_ingestion_does_not_count(void **state)
     tamiz_env_sim_free(world.sim);
 }
 
+/* It is on the disk, its caller is told that it failed, and the manifest takes nothing more: behind
+ * a write that was acknowledged it would come back. */
+static void one_that_may_have_happened_is_taken_back_before_the_next_write(void **state)
+{
+    (void)state;
+    struct world w = world_new(16);
+    tamiz_sim_fault fault = TAMIZ_SIM_FAULT_INIT;
+    tamiz *db = test_open("s", "threads=0 sync=always", w.env);
+    test_put(db, "a", "1");
+    build(w.env, "t", "b=table c=table");
+    fault.call = TAMIZ_SIM_CHANGE;
+    fault.name = "MANIFEST-*";
+    fault.sticky = fault.after = true;
+    assert_true(tamiz_env_sim_fault(w.sim, &fault));
+    assert_public(take_in(db, "t", NULL), TAMIZ_IO_ERROR);
+    assert_string_equal(test_scan(db, NULL), "a=1");
+    assert_public(tamiz_put(db, "b", 1, "2", 1, NULL), TAMIZ_IO_ERROR);
+    tamiz_env_sim_clear(w.sim);
+    test_put(db, "b", "3");
+    tamiz_env_sim_crash(w.sim, TAMIZ_SIM_KEEP, NULL, 0);
+    tamiz *after = test_open("s", "threads=0", w.env);
+    assert_string_equal(test_scan(after, NULL), "a=1 b=3");
+    test_close(after);
+    (void)tamiz_close(db);
+    tamiz_env_sim_free(w.sim);
+}
+
 static void writes_before_it_are_durable_with_it(void **state)
 {
     (void)state;
@@ -579,6 +606,7 @@ int main(void)
         cmocka_unit_test(a_crash_at_any_call_leaves_all_or_nothing),
         cmocka_unit_test(a_call_that_fails_leaves_all_or_nothing_and_writing_goes_on),
         cmocka_unit_test(what_a_failed_log_says_of_an_ingestion_does_not_count),
+        cmocka_unit_test(one_that_may_have_happened_is_taken_back_before_the_next_write),
         cmocka_unit_test(writes_before_it_are_durable_with_it),
         cmocka_unit_test(beside_writers_and_merges_everyone_sees_whole_sets),
     };

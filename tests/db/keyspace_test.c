@@ -309,6 +309,40 @@ static void what_was_written_before_a_drop_is_durable_before_it_is(void **state)
     tamiz_env_sim_free(w.sim);
 }
 
+/* The drop is on the disk, its caller is told that it failed, and the manifest takes nothing more:
+ * a write to the keyspace that is still there would be gone with it. */
+static void a_drop_that_may_have_happened_is_taken_back_before_the_next_write(void **state)
+{
+    (void)state;
+    struct world w = world_new(15);
+    tamiz_sim_fault fault = TAMIZ_SIM_FAULT_INIT;
+    tamiz *db = test_open("s", "threads=0 sync=always", w.env), *a = keyspace(db, "a");
+    test_put(a, "k", "before");
+    fault.call = TAMIZ_SIM_CHANGE;
+    fault.name = "MANIFEST-*";
+    fault.sticky = fault.after = true;
+    assert_true(tamiz_env_sim_fault(w.sim, &fault));
+    assert_public(tamiz_keyspace_drop(db, "a"), TAMIZ_IO_ERROR);
+    test_expect(a, "k", "before", NULL);
+    assert_public(tamiz_put(a, "l", 1, "refused", 7, NULL), TAMIZ_IO_ERROR);
+    assert_int_equal(put_pair(db, a, "m", "refused"), TAMIZ_IO_ERROR);
+    tamiz_env_sim *copy = tamiz_env_sim_copy(w.sim);
+    tamiz_env_sim_crash(copy, TAMIZ_SIM_KEEP, NULL, 0);
+    tamiz *after = test_open("s", "threads=0", tamiz_env_sim_env(copy));
+    assert_string_equal(test_scan(after, NULL), "");
+    assert_string_equal(test_scan(keyspace(after, "a"), NULL), ""); /* a new one: it was dropped */
+    test_close(after);
+    tamiz_env_sim_free(copy);
+    tamiz_env_sim_clear(w.sim);
+    test_put(a, "n", "on");
+    tamiz_env_sim_crash(w.sim, TAMIZ_SIM_DROP, NULL, 0);
+    after = test_open("s", "threads=0", w.env);
+    assert_string_equal(test_scan(keyspace(after, "a"), NULL), "k=before n=on");
+    test_close(after);
+    (void)tamiz_close(db);
+    tamiz_env_sim_free(w.sim);
+}
+
 /* ---- logs ---- */
 
 static void a_keyspace_that_rests_keeps_no_logs(void **state)
@@ -671,6 +705,7 @@ int main(void)
         cmocka_unit_test(a_dropped_keyspace_is_closed_and_gives_its_room_back),
         cmocka_unit_test(what_the_log_has_of_a_dropped_keyspace_stays_away),
         cmocka_unit_test(what_was_written_before_a_drop_is_durable_before_it_is),
+        cmocka_unit_test(a_drop_that_may_have_happened_is_taken_back_before_the_next_write),
         cmocka_unit_test(a_keyspace_that_rests_keeps_no_logs),
         cmocka_unit_test(replay_leaves_out_what_is_in_tables),
         cmocka_unit_test(one_that_stalls_does_not_stop_the_others),

@@ -296,6 +296,68 @@ static void what_is_in_tables_is_not_replayed_above_newer_ones(void **state)
     tamiz_env_sim_free(copy);
 }
 
+/* A copy on a disk that loses a whole log, and what its other logs and tables say is newer. */
+static void a_log_that_the_manifest_needs_is_not_taken_for_one_that_was_being_made(void **state)
+{
+    (void)state;
+    struct world w = world_new(13);
+    tamiz_sim_fault fault = TAMIZ_SIM_FAULT_INIT;
+    tamiz_options o = TAMIZ_OPTIONS_INIT;
+    tamiz_report report = TAMIZ_REPORT_INIT;
+    tamiz *side, *db = test_open("store", OPTIONS, w.env), *copy = NULL;
+    assert_public(tamiz_keyspace_open(db, "side", NULL, &side), TAMIZ_OK);
+    assert_public(put(db, "a", &synced), TAMIZ_OK);
+    assert_public(put(side, "s", &synced), TAMIZ_OK);
+    assert_public(tamiz_flush(side), TAMIZ_OK);
+    assert_public(put(db, "b", &synced), TAMIZ_OK);
+    assert_public(put(side, "t", &synced), TAMIZ_OK);
+    assert_public(tamiz_flush(side), TAMIZ_OK);
+    fault.call = TAMIZ_SIM_WRITE;
+    fault.effect = TAMIZ_SIM_STALE;
+    fault.name = "*.log";
+    assert_true(tamiz_env_sim_fault(w.sim, &fault));
+    assert_public(tamiz_checkpoint(db, "copy"), TAMIZ_OK);
+    assert_true(tamiz_env_sim_faults_acted(w.sim) == 1);
+    o.env = w.env;
+    assert_public(tamiz_open("copy", &o, &copy), TAMIZ_CORRUPTION);
+    assert_non_null(strstr(tamiz_error_detail(), ".log"));
+    assert_public(tamiz_repair("copy", &o, &report), TAMIZ_OK);
+    assert_true(report.damaged > 0);
+    copy = test_open("copy", OPTIONS, w.env);
+    expect(copy, "b", "a");
+    test_close(copy);
+    test_close(db);
+    tamiz_env_sim_free(w.sim);
+}
+
+/* Of a copy the log in front of a drop is lost, which the manifest does not name. */
+static void what_is_lost_in_front_of_a_drop_is_told(void **state)
+{
+    (void)state;
+    struct world w = world_new(14);
+    tamiz_sim_fault fault = TAMIZ_SIM_FAULT_INIT;
+    tamiz_options o = TAMIZ_OPTIONS_INIT;
+    tamiz *side, *db = test_open("store", OPTIONS, w.env), *copy = NULL;
+    assert_public(tamiz_keyspace_open(db, "side", NULL, &side), TAMIZ_OK);
+    assert_public(put(db, "a", &synced), TAMIZ_OK);
+    assert_public(put(side, "s", &synced), TAMIZ_OK);
+    assert_public(tamiz_flush(side), TAMIZ_OK);
+    assert_public(put(db, "b", &synced), TAMIZ_OK);
+    assert_public(tamiz_keyspace_drop(db, "side"), TAMIZ_OK);
+    fault.call = TAMIZ_SIM_WRITE;
+    fault.effect = TAMIZ_SIM_STALE;
+    fault.name = "*.log";
+    fault.nth = 2;
+    assert_true(tamiz_env_sim_fault(w.sim, &fault));
+    assert_public(tamiz_checkpoint(db, "copy"), TAMIZ_OK);
+    assert_true(tamiz_env_sim_faults_acted(w.sim) == 1);
+    o.env = w.env;
+    assert_public(tamiz_open("copy", &o, &copy), TAMIZ_CORRUPTION);
+    assert_non_null(strstr(tamiz_error_detail(), "are missing"));
+    test_close(db);
+    tamiz_env_sim_free(w.sim);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -307,6 +369,8 @@ int main(void)
         cmocka_unit_test(a_sync_that_fails_under_a_flush_is_made_up_for),
         cmocka_unit_test(what_is_in_tables_is_not_replayed_above_newer_ones),
         cmocka_unit_test(a_log_stays_while_a_sealed_memtable_needs_it),
+        cmocka_unit_test(a_log_that_the_manifest_needs_is_not_taken_for_one_that_was_being_made),
+        cmocka_unit_test(what_is_lost_in_front_of_a_drop_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -456,6 +456,7 @@ static void many_reads_answer_each_request_on_its_own(void **state)
     for (size_t i = 0; i < N; i++)
         r[i] = (struct file_request){f[i % 3], test_random_below(&random, SIZE + 1000), buffers[i],
                                      1 + test_random_below(&random, sizeof buffers[i]), TAMIZ_BUSY};
+    r[N / 2].offset = SIZE - r[N / 2].size; /* one too many */
     struct told told = {.requests = r};
     file_read_each(&w->t.op, IO_DATA, r, N, take_told, &told);
     assert_int_equal(w->t.op.status, TAMIZ_OK);

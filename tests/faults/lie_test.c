@@ -96,7 +96,8 @@ static void a_disk_that_lies_is_never_believed(void **state)
 {
     (void)state;
     uint64_t told = 0;
-    for (uint64_t seed = 1; seed <= (long_form() ? 4 : 1); seed++)
+    const uint64_t first = test_first_seed();
+    for (uint64_t seed = first; seed < first + (long_form() ? 4 : 1); seed++)
         for (int which = 0; which < LIES; which++) {
             const uint64_t stride = long_form() || lies[which].file ? 1 : 23;
             for (uint64_t nth = 1; trial(seed, which, nth); nth += stride)

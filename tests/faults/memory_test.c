@@ -62,12 +62,13 @@ static void any_allocation_may_fail_and_nothing_is_lost_or_leaked(void **state)
     (void)state;
     uint64_t trials = 0;
     const uint64_t stride = long_form() ? 1 : 5;
-    for (uint64_t seed = 1; seed <= (long_form() ? 3 : 1); seed++)
+    const uint64_t first = test_first_seed();
+    for (uint64_t seed = first; seed < first + (long_form() ? 3 : 1); seed++)
         for (int sticky = 0; sticky < 2; sticky++)
             for (uint64_t nth = 1; trial(seed, sticky, nth); nth += stride)
                 trials++;
     print_message("%llu refusals\n", (unsigned long long)trials);
-    assert_true(trials > 200);
+    assert_true(trials > 100);
 }
 
 /* How many of the batch's keys are there. */

@@ -30,6 +30,8 @@ enum operation {
     OPERATIONS
 };
 
+static uint64_t first_seed = 1;
+
 struct watch {
     struct run *r;
     bool changed;
@@ -111,7 +113,7 @@ static void before_call(void *ctx, uint64_t number, tamiz_sim_call kind, const c
 
 static uint64_t sequence(const int *operations, int count)
 {
-    struct run *r = run_new(1, RUN_OPTIONS, 0);
+    struct run *r = run_new(first_seed, RUN_OPTIONS, 0);
     struct watch w = {r, true, 0};
     (void)snprintf(r->moment, sizeof r->moment, "test_faults_small %d %d %d", operations[0],
                    count > 1 ? operations[1] : -1, count > 2 ? operations[2] : -1);
@@ -136,6 +138,7 @@ static void every_short_sequence_survives_every_crash(void **state)
     enum { ALL = OPERATIONS * OPERATIONS * OPERATIONS };
     const int stride = long_form() ? 1 : 23;
     uint64_t crashes = 0, sequences = 0;
+    first_seed = test_first_seed();
     for (int length = 1; length <= 3; length++) {
         const int all = length == 1 ? OPERATIONS : length == 2 ? OPERATIONS * OPERATIONS : ALL;
         for (int i = 0; i < all; i += length < 3 ? 1 : stride, sequences++) {
@@ -153,6 +156,7 @@ static int one[3], one_count;
 static void the_one_sequence_that_was_asked_for(void **state)
 {
     (void)state;
+    first_seed = test_first_seed();
     (void)sequence(one, one_count);
 }
 

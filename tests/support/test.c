@@ -21,6 +21,11 @@ struct test_random test_random_start(uint64_t fallback)
     return (struct test_random){seed};
 }
 
+uint64_t test_first_seed(void)
+{
+    return test_random_start(1).state;
+}
+
 void test_directory_make(char *path, size_t size)
 {
     (void)snprintf(path, size, "tamiz-test-XXXXXX");

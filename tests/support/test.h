@@ -41,6 +41,8 @@ static inline uint64_t test_random_below(struct test_random *r, uint64_t n)
 /* From TAMIZ_TEST_SEED where that is set, else `fallback`; printed, so that a failure can be
  * repeated. */
 struct test_random test_random_start(uint64_t fallback);
+/* The first of several seeds that follow each other: TAMIZ_TEST_SEED, or 1. */
+uint64_t test_first_seed(void);
 
 /* A fresh empty directory below the build's, removed by test_directory_remove with all in it.
  * Static buffer per call site's own. */
