@@ -138,15 +138,16 @@ static bool open_ahead(struct store *s)
 static void thread_run(void *ctx)
 {
     struct store *s = ctx;
-    const uint64_t began_ns = env_monotonic_ns(s->env);
     uint64_t answered = 0; /* calls before the last step */
+    bool slept = false;
     while (!atomic_load_explicit(&s->closing, memory_order_relaxed)) {
-        const bool young = env_monotonic_ns(s->env) - began_ns < (uint64_t)AHEAD_US * 1000;
-        if (background_step(s) || (!young && open_ahead(s)))
+        if (background_step(s) || (slept && open_ahead(s)))
             continue;
         mutex_lock(&s->mutex);
-        if (!atomic_load_explicit(&s->closing, memory_order_relaxed) && s->work_calls == answered)
-            (void)condition_wait_us(&s->work, &s->mutex, young ? AHEAD_US : IDLE_US);
+        if (!atomic_load_explicit(&s->closing, memory_order_relaxed) && s->work_calls == answered) {
+            (void)condition_wait_us(&s->work, &s->mutex, slept ? IDLE_US : AHEAD_US);
+            slept = true;
+        }
         answered = s->work_calls;
         mutex_unlock(&s->mutex);
     }
