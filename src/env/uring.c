@@ -26,7 +26,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-enum { RINGS = 4, RING_ENTRIES = 64, WAKE_FOR = 4, READ_MOST = 1 << 30 };
+enum { RINGS = 4, RING_ENTRIES = 64, SEND_AHEAD = 8, WAKE_FOR = 4, READ_MOST = 1 << 30 };
 
 struct ring {
     _Atomic int claimed_by; /* process, or 0 */
@@ -126,28 +126,40 @@ static int ring_reap(struct ring *ring, struct batch *b, size_t n)
     return 0;
 }
 
-/* Requests that got no answer keep the negative result they came with. */
+/* Sends what was written since the last time; *sent grows. */
+static int ring_send(struct ring *ring, size_t written, size_t *sent)
+{
+    while (*sent < written) {
+        const int taken = io_uring_submit(&ring->uring);
+        if (taken > 0)
+            *sent += (size_t)taken;
+        else if (taken != -EINTR)
+            return taken ? taken : -EIO;
+    }
+    return 0;
+}
+
+/* Requests that got no answer keep the negative result they came with. The first few are sent
+ * ahead: to send one takes the kernel a tenth of the time that the device is at it, and that would
+ * wait for all. */
 static int ring_read(struct ring *ring, struct batch *b)
 {
-    for (size_t i = 0; i < b->n; i++) {
+    size_t sent = 0;
+    int error = 0;
+    for (size_t i = 0; i < b->n && !error; i++) {
         struct io_uring_sqe *sqe = io_uring_get_sqe(&ring->uring);
-        if (!sqe)
-            return -EBUSY;
+        if (!sqe) {
+            error = -EBUSY;
+            break;
+        }
         const tamiz_read_request *r = &b->requests[i];
         const unsigned size = r->size < READ_MOST ? (unsigned)r->size : READ_MOST;
         io_uring_prep_read(sqe, posix_fd(r->file), r->buffer, size, r->offset);
         io_uring_sqe_set_data64(sqe, i);
+        if (i + 1 == SEND_AHEAD || i + 1 == b->n)
+            error = ring_send(ring, i + 1, &sent);
     }
-    size_t submitted = 0;
-    int error = 0;
-    while (submitted < b->n && !error) {
-        const int taken = io_uring_submit(&ring->uring);
-        if (taken > 0)
-            submitted += (size_t)taken;
-        else if (taken != -EINTR)
-            error = taken ? taken : -EIO;
-    }
-    const int reaped = ring_reap(ring, b, submitted); /* the kernel has these buffers */
+    const int reaped = ring_reap(ring, b, sent); /* the kernel has these buffers */
     return error ? error : reaped;
 }
 
